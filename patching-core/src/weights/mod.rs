@@ -1,0 +1,5 @@
+//! Hugging Face checkpoints: reading, loading into a model, saving.
+
+mod pretrained;
+
+pub use pretrained::{PreTrainedModel, PretrainedConfig};
