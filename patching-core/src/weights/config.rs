@@ -54,7 +54,10 @@ pub trait PretrainedConfig:
     fn from_json_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
         let text = read_text(path, CONFIG_LIMIT)?;
-        parse(&text).map_err(|problem| ConfigError::Invalid { path: path.to_owned(), problem })
+        parse(&text).map_err(|problem| ConfigError::Invalid {
+            path: path.to_owned(),
+            problem,
+        })
     }
 
     /// Reads a config from JSON text.
@@ -63,7 +66,10 @@ pub trait PretrainedConfig:
     ///
     /// As [`from_pretrained`](Self::from_pretrained).
     fn from_json(text: &str) -> Result<Self, ConfigError> {
-        parse(text).map_err(|problem| ConfigError::Invalid { path: PathBuf::from(CONFIG_NAME), problem })
+        parse(text).map_err(|problem| ConfigError::Invalid {
+            path: PathBuf::from(CONFIG_NAME),
+            problem,
+        })
     }
 }
 
@@ -136,7 +142,10 @@ fn parse<C: PretrainedConfig>(text: &str) -> Result<C, ConfigProblem> {
         None => from_text(text),
         Some(found) if C::MODEL_TYPES.contains(&found.as_str()) => from_text(text),
         Some(model_type) => match C::nested_in(&model_type) {
-            None => Err(ConfigProblem::ModelType { found: model_type, known: C::MODEL_TYPES }),
+            None => Err(ConfigProblem::ModelType {
+                found: model_type,
+                known: C::MODEL_TYPES,
+            }),
             Some(field) => {
                 let mut whole: Value = from_text(text)?;
                 match whole.get_mut(field).map(Value::take) {
@@ -154,11 +163,16 @@ fn parse<C: PretrainedConfig>(text: &str) -> Result<C, ConfigProblem> {
 }
 
 fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, ConfigProblem> {
-    let field = |path: String, source| ConfigProblem::Field { field: path, source };
+    let field = |path: String, source| ConfigProblem::Field {
+        field: path,
+        source,
+    };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer)
         .map_err(|error| field(error.path().to_string(), error.into_inner()))?;
-    deserializer.end().map_err(|source| field(".".to_owned(), source))?;
+    deserializer
+        .end()
+        .map_err(|source| field(".".to_owned(), source))?;
     Ok(value)
 }
 

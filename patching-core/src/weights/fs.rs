@@ -14,7 +14,9 @@ use super::error::ReadError;
 pub(crate) fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
     let failed = |source| ReadError::io(path, "open", source);
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(ReadError::NotAFile { path: path.to_owned() });
+        return Err(ReadError::NotAFile {
+            path: path.to_owned(),
+        });
     }
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
@@ -24,7 +26,11 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
 /// Reads a text file of at most `limit` bytes.
 pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, ReadError> {
     let (file, metadata) = open_regular(path)?;
-    let too_large = |size| ReadError::TooLarge { path: path.to_owned(), size, limit };
+    let too_large = |size| ReadError::TooLarge {
+        path: path.to_owned(),
+        size,
+        limit,
+    };
     if metadata.len() > limit {
         return Err(too_large(metadata.len()));
     }
@@ -36,7 +42,9 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, ReadError> {
     if bytes.len() as u64 > limit {
         return Err(too_large(bytes.len() as u64));
     }
-    String::from_utf8(bytes).map_err(|_| ReadError::NotText { path: path.to_owned() })
+    String::from_utf8(bytes).map_err(|_| ReadError::NotText {
+        path: path.to_owned(),
+    })
 }
 
 /// Fills `buffer` from `offset` on, without moving a shared cursor.

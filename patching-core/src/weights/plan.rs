@@ -10,7 +10,9 @@ use super::layout::Operation;
 use super::options::{LoadOptions, float_dtype};
 use super::parameters::{Parameter, ParameterKind};
 use super::reader::{Checkpoint, StoredTensor};
-use super::report::{CastKey, CastReason, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey};
+use super::report::{
+    CastKey, CastReason, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey,
+};
 
 /// Missing keys that near matches are looked for; for all of those of a large model it would take long.
 const COMPARED: usize = 20;
@@ -51,7 +53,11 @@ impl LoadPlan {
     /// Maps every parameter to its sources.
     ///
     /// What is missing or does not fit is in the report; whether that is an error is for the caller to say.
-    pub(crate) fn new(model: &ModelFacts<'_>, checkpoint: &Checkpoint, options: &LoadOptions) -> Result<Self, LoadError> {
+    pub(crate) fn new(
+        model: &ModelFacts<'_>,
+        checkpoint: &Checkpoint,
+        options: &LoadOptions,
+    ) -> Result<Self, LoadError> {
         let by_key = by_key(model.parameters)?;
         let ties = resolve_ties(&model.ties, model.parameters, &by_key)?;
         let change = PrefixChange::new(model.base_model_prefix);
@@ -70,11 +76,17 @@ impl LoadPlan {
         }
         // Only now, so that a key that is there as it is always wins over one that has to be changed.
         for key in changed {
-            let target = change.candidates(key).into_iter().find_map(|changed| by_key.get_key_value(changed.as_str()));
+            let target = change
+                .candidates(key)
+                .into_iter()
+                .find_map(|changed| by_key.get_key_value(changed.as_str()));
             match target {
                 Some((known, _)) if !sources.contains_key(known) => {
                     sources.insert(known, key);
-                    report.renamed.push(RenamedKey { from: key.to_owned(), to: (*known).to_owned() });
+                    report.renamed.push(RenamedKey {
+                        from: key.to_owned(),
+                        to: (*known).to_owned(),
+                    });
                 }
                 _ => unexpected.push(key),
             }
@@ -87,11 +99,21 @@ impl LoadPlan {
         for parameter in model.parameters {
             let Some(&source) = sources.get(parameter.key.as_str()) else {
                 let compare = report.missing.len() < COMPARED;
-                let near = if compare { near(&parameter.key, &unexpected) } else { Vec::new() };
-                report.missing.push(MissingKey { key: parameter.key.clone(), shape: parameter.file_shape.clone(), near });
+                let near = if compare {
+                    near(&parameter.key, &unexpected)
+                } else {
+                    Vec::new()
+                };
+                report.missing.push(MissingKey {
+                    key: parameter.key.clone(),
+                    shape: parameter.file_shape.clone(),
+                    near,
+                });
                 continue;
             };
-            let stored = checkpoint.get(source).ok_or_else(|| ReadError::NoTensor { key: source.to_owned() })?;
+            let stored = checkpoint.get(source).ok_or_else(|| ReadError::NoTensor {
+                key: source.to_owned(),
+            })?;
             match fit(parameter, stored, options.dtype) {
                 Ok((operations, dtype, cast)) => {
                     report.casts.extend(cast);
@@ -153,13 +175,20 @@ pub(crate) fn resolve_ties<'a>(
         let absent = |name: &str| {
             let keys: Vec<_> = by_key.keys().copied().collect();
             let near = super::report::quoted(&near(name, &keys));
-            let near = if near.is_empty() { near } else { format!("; it has {near}") };
+            let near = if near.is_empty() {
+                near
+            } else {
+                format!("; it has {near}")
+            };
             invalid(pair, format!("the model has no parameter `{name}`{near}"))
         };
         let tied = find(&pair.0).ok_or_else(|| absent(&pair.0))?;
         let source = find(&pair.1).ok_or_else(|| absent(&pair.1))?;
         if tied.kind != source.kind || tied.file_shape != source.file_shape {
-            let shapes = format!("their shapes are {:?} and {:?}", tied.file_shape, source.file_shape);
+            let shapes = format!(
+                "their shapes are {:?} and {:?}",
+                tied.file_shape, source.file_shape
+            );
             return Err(invalid(pair, shapes));
         }
         resolved.push((tied, source));
@@ -185,7 +214,10 @@ fn tie<'a>(
             continue;
         };
         for &key in group.iter().filter(|key| **key != main) {
-            let tied = TiedKey { key: key.to_owned(), source: main.to_owned() };
+            let tied = TiedKey {
+                key: key.to_owned(),
+                source: main.to_owned(),
+            };
             match sources.get(key) {
                 Some(own) if !checkpoint.are_equal(own, shared)? => report.untied.push(tied),
                 _ => {
@@ -257,11 +289,18 @@ fn fit(
                 (DType::F32, CastReason::Unsupported)
             }
         }
-        ParameterKind::Int if from.is_int() || from.is_uint() => (settings.int_dtype.into(), CastReason::DeviceDefault),
+        ParameterKind::Int if from.is_int() || from.is_uint() => {
+            (settings.int_dtype.into(), CastReason::DeviceDefault)
+        }
         ParameterKind::Bool if from.is_bool() => (from, CastReason::DeviceDefault),
         _ => return Err(unfit()),
     };
-    let cast = (from != to).then(|| CastKey { key: parameter.key.clone(), from, to, reason });
+    let cast = (from != to).then(|| CastKey {
+        key: parameter.key.clone(),
+        from,
+        to,
+        reason,
+    });
     Ok((operations, to, cast))
 }
 

@@ -60,9 +60,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, IndexError> {
     struct Index {
         weight_map: UniqueEntries<String>,
     }
-    let Index { weight_map: UniqueEntries(entries) } = serde_json::from_str(text).map_err(IndexError::Json)?;
+    let Index {
+        weight_map: UniqueEntries(entries),
+    } = serde_json::from_str(text).map_err(IndexError::Json)?;
     match entries.iter().find(|(_, shard)| !is_shard_name(shard)) {
-        Some((key, shard)) => Err(IndexError::ShardName { key: key.clone(), shard: shard.clone() }),
+        Some((key, shard)) => Err(IndexError::ShardName {
+            key: key.clone(),
+            shard: shard.clone(),
+        }),
         None => Ok(entries),
     }
 }
@@ -82,8 +87,19 @@ mod tests {
     fn only_plain_names_are_shards() {
         assert!(is_shard_name("model-00001-of-00002.safetensors"));
         for name in [
-            "", ".", "..", "../a.safetensors", "/a.safetensors", "a/b.safetensors", "./a.safetensors", "a.safetensors/",
-            "a\\b.safetensors", "C:a.safetensors", "a\0.safetensors", "a.bin", "..safetensors/..",
+            "",
+            ".",
+            "..",
+            "../a.safetensors",
+            "/a.safetensors",
+            "a/b.safetensors",
+            "./a.safetensors",
+            "a.safetensors/",
+            "a\\b.safetensors",
+            "C:a.safetensors",
+            "a\0.safetensors",
+            "a.bin",
+            "..safetensors/..",
         ] {
             assert!(!is_shard_name(name), "{name:?}");
         }
