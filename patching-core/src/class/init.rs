@@ -9,9 +9,7 @@ pub struct Init {
 impl Init {
     /// Plain construction on `device`: every slot gets the class itself.
     pub fn new(device: &Device) -> Self {
-        Self {
-            device: device.clone(),
-        }
+        Self { device: device.clone() }
     }
 
     /// The device that parameters are made on.
