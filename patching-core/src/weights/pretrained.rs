@@ -3,9 +3,7 @@ use burn::module::{Module, ModuleDisplay};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A model's `config.json`.
-pub trait PretrainedConfig:
-    Clone + std::fmt::Debug + Send + Sync + Serialize + DeserializeOwned + 'static
-{
+pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
     /// The `model_type` values that this config reads.
     const MODEL_TYPES: &'static [&'static str];
 
