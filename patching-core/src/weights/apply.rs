@@ -57,10 +57,7 @@ struct Applier<'a> {
 
 impl<'a> Applier<'a> {
     /// The value for the parameter here, if there is to be one.
-    fn value<const D: usize, K: Basic + 'static>(
-        &mut self,
-        device: impl FnOnce() -> Device,
-    ) -> Option<Tensor<D, K>> {
+    fn value<const D: usize, K: Basic + 'static>(&mut self, device: impl FnOnce() -> Device) -> Option<Tensor<D, K>> {
         if self.failed.is_some() || self.panicked.is_some() || self.place.in_adapter() {
             return None;
         }
@@ -69,9 +66,7 @@ impl<'a> Applier<'a> {
         match self.make(target, &device()) {
             Ok(tensor) => {
                 let meter = &mut self.meter;
-                let told = catch_unwind(AssertUnwindSafe(|| {
-                    meter.finished(&target.key, target.bytes)
-                }));
+                let told = catch_unwind(AssertUnwindSafe(|| meter.finished(&target.key, target.bytes)));
                 self.panicked = told.err();
                 Some(tensor)
             }
@@ -96,39 +91,30 @@ impl<'a> Applier<'a> {
                 let data = self.read(target)?;
                 let tensor = Tensor::from_data(data, (device, target.dtype));
                 if share {
-                    self.shared
-                        .insert(&target.sources, Box::new(tensor.clone()));
+                    self.shared.insert(&target.sources, Box::new(tensor.clone()));
                 }
                 tensor
             }
         };
-        Ok(target
-            .operations
-            .iter()
-            .fold(tensor, |tensor, operation| match *operation {
-                Operation::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
-                // Done while reading: only there can a tensor have no dimensions.
-                Operation::Scalar => tensor,
-            }))
+        Ok(target.operations.iter().fold(tensor, |tensor, operation| match *operation {
+            Operation::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
+            // Done while reading: only there can a tensor have no dimensions.
+            Operation::Scalar => tensor,
+        }))
     }
 
     fn read(&self, target: &Target) -> Result<TensorData, LoadError> {
         let Some(source) = target.sources.first() else {
-            return Err(super::error::ReadError::NoTensor {
-                key: target.key.clone(),
-            }
-            .into());
+            return Err(super::error::ReadError::NoTensor { key: target.key.clone() }.into());
         };
         let data = convert(self.checkpoint.read(source)?, source, target.dtype)?;
         if target.operations.contains(&Operation::Scalar) {
             let (bytes, _, dtype) = data.into_parts();
-            return TensorData::try_from_bytes(bytes, [1], dtype).map_err(|error| {
-                LoadError::Convert {
-                    key: source.clone(),
-                    from: dtype,
-                    to: dtype,
-                    reason: error.to_string(),
-                }
+            return TensorData::try_from_bytes(bytes, [1], dtype).map_err(|error| LoadError::Convert {
+                key: source.clone(),
+                from: dtype,
+                to: dtype,
+                reason: error.to_string(),
             });
         }
         Ok(data)
@@ -164,10 +150,7 @@ impl ModuleMapper for Applier<'_> {
         }
     }
 
-    fn map_bool<const D: usize>(
-        &mut self,
-        param: Param<Tensor<D, Bool>>,
-    ) -> Param<Tensor<D, Bool>> {
+    fn map_bool<const D: usize>(&mut self, param: Param<Tensor<D, Bool>>) -> Param<Tensor<D, Bool>> {
         match self.value(|| param.lazy_device()) {
             Some(tensor) => {
                 let id = param.id;

@@ -17,9 +17,7 @@ pub(crate) const CONFIG_NAME: &str = "config.json";
 const CONFIG_LIMIT: u64 = 16 << 20;
 
 /// A model's `config.json`.
-pub trait PretrainedConfig:
-    Clone + std::fmt::Debug + Send + Sync + Serialize + DeserializeOwned + 'static
-{
+pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
     /// The `model_type` values that this config reads.
     const MODEL_TYPES: &'static [&'static str];
 
@@ -54,10 +52,7 @@ pub trait PretrainedConfig:
     fn from_json_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
         let text = read_text(path, CONFIG_LIMIT)?;
-        parse(&text).map_err(|problem| ConfigError::Invalid {
-            path: path.to_owned(),
-            problem,
-        })
+        parse(&text).map_err(|problem| ConfigError::Invalid { path: path.to_owned(), problem })
     }
 
     /// Reads a config from JSON text.
@@ -66,10 +61,7 @@ pub trait PretrainedConfig:
     ///
     /// As [`from_pretrained`](Self::from_pretrained).
     fn from_json(text: &str) -> Result<Self, ConfigError> {
-        parse(text).map_err(|problem| ConfigError::Invalid {
-            path: PathBuf::from(CONFIG_NAME),
-            problem,
-        })
+        parse(text).map_err(|problem| ConfigError::Invalid { path: PathBuf::from(CONFIG_NAME), problem })
     }
 }
 
@@ -142,19 +134,14 @@ fn parse<C: PretrainedConfig>(text: &str) -> Result<C, ConfigProblem> {
         None => from_text(text),
         Some(found) if C::MODEL_TYPES.contains(&found.as_str()) => from_text(text),
         Some(model_type) => match C::nested_in(&model_type) {
-            None => Err(ConfigProblem::ModelType {
-                found: model_type,
-                known: C::MODEL_TYPES,
-            }),
+            None => Err(ConfigProblem::ModelType { found: model_type, known: C::MODEL_TYPES }),
             Some(field) => {
                 let mut whole: Value = from_text(text)?;
                 match whole.get_mut(field).map(Value::take) {
                     None => Err(ConfigProblem::NoPart { model_type, field }),
-                    Some(part) => serde_path_to_error::deserialize(part).map_err(|error| {
-                        ConfigProblem::Field {
-                            field: format!("{field}.{}", error.path()),
-                            source: error.into_inner(),
-                        }
+                    Some(part) => serde_path_to_error::deserialize(part).map_err(|error| ConfigProblem::Field {
+                        field: format!("{field}.{}", error.path()),
+                        source: error.into_inner(),
                     }),
                 }
             }
@@ -163,16 +150,11 @@ fn parse<C: PretrainedConfig>(text: &str) -> Result<C, ConfigProblem> {
 }
 
 fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, ConfigProblem> {
-    let field = |path: String, source| ConfigProblem::Field {
-        field: path,
-        source,
-    };
+    let field = |path: String, source| ConfigProblem::Field { field: path, source };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer)
         .map_err(|error| field(error.path().to_string(), error.into_inner()))?;
-    deserializer
-        .end()
-        .map_err(|source| field(".".to_owned(), source))?;
+    deserializer.end().map_err(|source| field(".".to_owned(), source))?;
     Ok(value)
 }
 

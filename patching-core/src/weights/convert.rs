@@ -12,12 +12,7 @@ pub(crate) fn convert(data: TensorData, key: &str, to: DType) -> Result<TensorDa
     if from == to {
         return Ok(data);
     }
-    let failed = |reason: String| LoadError::Convert {
-        key: key.to_owned(),
-        from,
-        to,
-        reason,
-    };
+    let failed = |reason: String| LoadError::Convert { key: key.to_owned(), from, to, reason };
     if from.is_int() || from.is_uint() {
         check_range(&data, to).map_err(failed)?;
     }
@@ -28,9 +23,7 @@ pub(crate) fn convert(data: TensorData, key: &str, to: DType) -> Result<TensorDa
         _ => None,
     };
     match widened {
-        Some(elements) => {
-            TensorData::try_from_bytes(Bytes::from_elems(elements), data.shape().clone(), to)
-        }
+        Some(elements) => TensorData::try_from_bytes(Bytes::from_elems(elements), data.shape().clone(), to),
         None => data.try_cast(to),
     }
     .map_err(|error| failed(error.to_string()))
@@ -73,16 +66,9 @@ fn check_range(data: &TensorData, to: DType) -> Result<(), String> {
     out_of_range.map_or(Ok(()), |value| Err(format!("{value} is out of range")))
 }
 
-fn first_outside<E: bytemuck::Pod + Into<i128>>(
-    data: &TensorData,
-    low: i128,
-    high: i128,
-) -> Option<i128> {
+fn first_outside<E: bytemuck::Pod + Into<i128>>(data: &TensorData, low: i128, high: i128) -> Option<i128> {
     let elements: &[E] = bytemuck::try_cast_slice(data.bytes()).ok()?;
-    elements
-        .iter()
-        .map(|&element| element.into())
-        .find(|value| !(low..=high).contains(value))
+    elements.iter().map(|&element| element.into()).find(|value| !(low..=high).contains(value))
 }
 
 #[cfg(test)]
@@ -107,10 +93,7 @@ mod tests {
     fn integers_never_wrap() {
         let data = || TensorData::new(vec![1_i64, 1 << 40], [2]);
         let error = convert(data(), "ids", DType::I32).expect_err("too large");
-        assert_eq!(
-            error.to_string(),
-            "cannot convert `ids` from I64 to I32: 1099511627776 is out of range"
-        );
+        assert_eq!(error.to_string(), "cannot convert `ids` from I64 to I32: 1099511627776 is out of range");
         assert!(convert(data(), "ids", DType::U64).is_ok());
     }
 }

@@ -100,11 +100,7 @@ pub enum ReadError {
 
 impl ReadError {
     pub(crate) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
-        Self::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        }
+        Self::Io { action, path: path.to_owned(), source }
     }
 }
 
@@ -205,9 +201,7 @@ pub enum SaveError {
         dtype: DType,
     },
     /// A parameter with an adapter on it.
-    #[error(
-        "`{path}` belongs to an adapter, which a checkpoint cannot hold; call `materialize()` on the model first"
-    )]
+    #[error("`{path}` belongs to an adapter, which a checkpoint cannot hold; call `materialize()` on the model first")]
     Adapter {
         /// The adapter's parameter.
         path: String,
@@ -250,10 +244,6 @@ pub enum SaveError {
 impl SaveError {
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io {
-            action,
-            path,
-            source,
-        }
+        move |source| Self::Io { action, path, source }
     }
 }

@@ -14,9 +14,7 @@ use super::error::ReadError;
 pub(crate) fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
     let failed = |source| ReadError::io(path, "open", source);
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(ReadError::NotAFile {
-            path: path.to_owned(),
-        });
+        return Err(ReadError::NotAFile { path: path.to_owned() });
     }
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
@@ -26,25 +24,17 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
 /// Reads a text file of at most `limit` bytes.
 pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, ReadError> {
     let (file, metadata) = open_regular(path)?;
-    let too_large = |size| ReadError::TooLarge {
-        path: path.to_owned(),
-        size,
-        limit,
-    };
+    let too_large = |size| ReadError::TooLarge { path: path.to_owned(), size, limit };
     if metadata.len() > limit {
         return Err(too_large(metadata.len()));
     }
     let mut bytes = Vec::new();
     // The length may be wrong (a file that grows, a synthetic file system), so the read is bounded as well.
-    file.take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(|source| ReadError::io(path, "read", source))?;
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|source| ReadError::io(path, "read", source))?;
     if bytes.len() as u64 > limit {
         return Err(too_large(bytes.len() as u64));
     }
-    String::from_utf8(bytes).map_err(|_| ReadError::NotText {
-        path: path.to_owned(),
-    })
+    String::from_utf8(bytes).map_err(|_| ReadError::NotText { path: path.to_owned() })
 }
 
 /// Fills `buffer` from `offset` on, without moving a shared cursor.

@@ -18,18 +18,12 @@ pub(crate) fn near(key: &str, known: &[&str]) -> Vec<String> {
     let mut alike: Vec<_> = known
         .iter()
         .take(LOOKED_AT)
-        .filter(|other| {
-            other.len() <= COMPARED_LENGTH && other.len().abs_diff(key.len()) <= key.len() / 3
-        })
+        .filter(|other| other.len() <= COMPARED_LENGTH && other.len().abs_diff(key.len()) <= key.len() / 3)
         .map(|other| (normalized_levenshtein(key, other), *other))
         .filter(|(likeness, _)| *likeness >= ALIKE)
         .collect();
     alike.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.cmp(b)));
-    alike
-        .into_iter()
-        .take(OFFERED)
-        .map(|(_, other)| other.to_owned())
-        .collect()
+    alike.into_iter().take(OFFERED).map(|(_, other)| other.to_owned()).collect()
 }
 
 /// How a key of a head is one of its base model, and the other way round.
@@ -41,9 +35,7 @@ pub(crate) struct PrefixChange {
 impl PrefixChange {
     pub(crate) fn new(base_model_prefix: &str) -> Self {
         let prefix = base_model_prefix.trim_matches('.');
-        Self {
-            prefix: (!prefix.is_empty()).then(|| format!("{prefix}.")),
-        }
+        Self { prefix: (!prefix.is_empty()).then(|| format!("{prefix}.")) }
     }
 
     /// What `key` may be called in the other kind of model.
@@ -52,10 +44,7 @@ impl PrefixChange {
             return Vec::new();
         };
         let without = key.strip_prefix(prefix.as_str()).map(str::to_owned);
-        [Some(format!("{prefix}{key}")), without]
-            .into_iter()
-            .flatten()
-            .collect()
+        [Some(format!("{prefix}{key}")), without].into_iter().flatten().collect()
     }
 }
 
@@ -67,27 +56,14 @@ mod tests {
     fn a_prefix_is_a_whole_segment() {
         let change = PrefixChange::new("model");
         assert_eq!(change.candidates("model.a"), ["model.model.a", "a"]);
-        assert_eq!(
-            change.candidates("modelXa.weight"),
-            ["model.modelXa.weight"]
-        );
+        assert_eq!(change.candidates("modelXa.weight"), ["model.modelXa.weight"]);
         assert!(PrefixChange::new("").candidates("a").is_empty());
     }
 
     #[test]
     fn near_matches_come_most_similar_first() {
-        let known = [
-            "layers.0.attn.q_proj.weight",
-            "layers.0.self_attn.q_prj.weight",
-            "lm_head.weight",
-        ];
+        let known = ["layers.0.attn.q_proj.weight", "layers.0.self_attn.q_prj.weight", "lm_head.weight"];
         let found = near("layers.0.self_attn.q_proj.weight", &known);
-        assert_eq!(
-            found,
-            [
-                "layers.0.self_attn.q_prj.weight",
-                "layers.0.attn.q_proj.weight"
-            ]
-        );
+        assert_eq!(found, ["layers.0.self_attn.q_prj.weight", "layers.0.attn.q_proj.weight"]);
     }
 }

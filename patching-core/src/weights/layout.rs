@@ -45,10 +45,7 @@ pub struct ParameterLayout {
 impl ParameterLayout {
     /// The same name and the same shape.
     pub const fn same() -> Self {
-        Self {
-            name: None,
-            operations: Vec::new(),
-        }
+        Self { name: None, operations: Vec::new() }
     }
 
     /// Its name in the checkpoint.
@@ -114,9 +111,7 @@ impl LayoutRules {
             .layer("PRelu", "alpha", weight());
         // `running_mean` and `running_var` have the same names on both sides; so have embeddings and convolutions.
         for layer in ["LayerNorm", "GroupNorm", "InstanceNorm", "BatchNorm"] {
-            rules = rules
-                .layer(layer, "gamma", weight())
-                .layer(layer, "beta", bias());
+            rules = rules.layer(layer, "gamma", weight()).layer(layer, "beta", bias());
         }
         rules
     }
@@ -129,10 +124,7 @@ impl LayoutRules {
         parameter: impl Into<Cow<'static, str>>,
         layout: ParameterLayout,
     ) -> Self {
-        self.layers
-            .entry(layer.into())
-            .or_default()
-            .push((parameter.into(), layout));
+        self.layers.entry(layer.into()).or_default().push((parameter.into(), layout));
         self
     }
 
@@ -158,32 +150,16 @@ impl LayoutRules {
     }
 
     /// The rule for the field `parameter` of a `layer` at `path`.
-    pub(crate) fn find(
-        &self,
-        path: &str,
-        layer: &str,
-        parameter: &str,
-    ) -> Option<&ParameterLayout> {
-        let by_path = self
-            .paths
-            .iter()
-            .rev()
-            .find(|(suffix, _)| ends_in(path, suffix));
-        let by_layer = || {
-            self.layers
-                .get(layer)?
-                .iter()
-                .rev()
-                .find(|(name, _)| name == parameter)
-        };
+    pub(crate) fn find(&self, path: &str, layer: &str, parameter: &str) -> Option<&ParameterLayout> {
+        let by_path = self.paths.iter().rev().find(|(suffix, _)| ends_in(path, suffix));
+        let by_layer = || self.layers.get(layer)?.iter().rev().find(|(name, _)| name == parameter);
         by_path.or_else(by_layer).map(|(_, layout)| layout)
     }
 }
 
 /// Whether `path` is `suffix` or ends in it after a dot.
 fn ends_in(path: &str, suffix: &str) -> bool {
-    path.strip_suffix(suffix)
-        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    path.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 #[cfg(test)]
@@ -192,23 +168,16 @@ mod tests {
 
     #[test]
     fn paths_beat_layers_and_later_rules_beat_earlier_ones() {
-        let rules = LayoutRules::standard()
-            .path("c_attn.weight", ParameterLayout::same())
-            .layer("RmsNorm", "gamma", ParameterLayout::same().named("scale"));
+        let rules = LayoutRules::standard().path("c_attn.weight", ParameterLayout::same()).layer(
+            "RmsNorm",
+            "gamma",
+            ParameterLayout::same().named("scale"),
+        );
         let find = |path, layer, name| rules.find(path, layer, name).cloned();
 
-        assert_eq!(
-            find("h.0.c_attn.weight", "Linear", "weight"),
-            Some(ParameterLayout::same())
-        );
-        assert_eq!(
-            find("h.0.xc_attn.weight", "Linear", "weight"),
-            Some(ParameterLayout::same().transposed(0, 1))
-        );
-        assert_eq!(
-            find("norm.gamma", "RmsNorm", "gamma"),
-            Some(ParameterLayout::same().named("scale"))
-        );
+        assert_eq!(find("h.0.c_attn.weight", "Linear", "weight"), Some(ParameterLayout::same()));
+        assert_eq!(find("h.0.xc_attn.weight", "Linear", "weight"), Some(ParameterLayout::same().transposed(0, 1)));
+        assert_eq!(find("norm.gamma", "RmsNorm", "gamma"), Some(ParameterLayout::same().named("scale")));
         assert_eq!(find("norm.gamma", "MyNorm", "gamma"), None);
     }
 
@@ -216,10 +185,7 @@ mod tests {
     fn rules_laid_over_others_come_first() {
         let own = LayoutRules::default().layer("Linear", "weight", ParameterLayout::same());
         let rules = own.over(LayoutRules::standard());
-        assert_eq!(
-            rules.find("a.weight", "Linear", "weight"),
-            Some(&ParameterLayout::same())
-        );
+        assert_eq!(rules.find("a.weight", "Linear", "weight"), Some(&ParameterLayout::same()));
         assert!(rules.find("a.gamma", "LayerNorm", "gamma").is_some());
     }
 

@@ -125,15 +125,7 @@ impl LoadOptions {
 
 impl fmt::Debug for LoadOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            dtype,
-            attn_implementation,
-            read_mode,
-            allow_missing,
-            ignore_mismatched,
-            layouts,
-            progress,
-        } = self;
+        let Self { dtype, attn_implementation, read_mode, allow_missing, ignore_mismatched, layouts, progress } = self;
         formatter
             .debug_struct("LoadOptions")
             .field("dtype", dtype)
@@ -230,13 +222,7 @@ impl SaveOptions {
 
 impl fmt::Debug for SaveOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            max_shard_size,
-            dtype,
-            copy_extra_files_from,
-            layouts,
-            progress,
-        } = self;
+        let Self { max_shard_size, dtype, copy_extra_files_from, layouts, progress } = self;
         formatter
             .debug_struct("SaveOptions")
             .field("max_shard_size", max_shard_size)
@@ -258,18 +244,8 @@ pub(crate) struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    pub(crate) fn new(
-        callback: Option<&'a ProgressCallback>,
-        total_tensors: usize,
-        total_bytes: u64,
-    ) -> Self {
-        Self {
-            callback,
-            tensors: 0,
-            total_tensors,
-            bytes: 0,
-            total_bytes,
-        }
+    pub(crate) fn new(callback: Option<&'a ProgressCallback>, total_tensors: usize, total_bytes: u64) -> Self {
+        Self { callback, tensors: 0, total_tensors, bytes: 0, total_bytes }
     }
 
     pub(crate) fn finished(&mut self, key: &str, bytes: u64) {

@@ -43,15 +43,8 @@ pub(crate) struct Unsuitable {
 }
 
 /// The parameters of `module` in the order of its fields. No parameter is initialised by this.
-pub(crate) fn parameters<M: Module>(
-    module: &M,
-    rules: &LayoutRules,
-) -> Result<Vec<Parameter>, Unsuitable> {
-    let mut walk = Walk {
-        rules,
-        place: Place::default(),
-        found: Ok(Vec::new()),
-    };
+pub(crate) fn parameters<M: Module>(module: &M, rules: &LayoutRules) -> Result<Vec<Parameter>, Unsuitable> {
+    let mut walk = Walk { rules, place: Place::default(), found: Ok(Vec::new()) };
     module.visit(&mut walk);
     walk.found
 }
@@ -75,9 +68,7 @@ impl Place {
 
     pub(crate) fn exit(&mut self, container: &str) {
         self.steps.pop();
-        self.adapters = self
-            .adapters
-            .saturating_sub(usize::from(container == ADAPTER));
+        self.adapters = self.adapters.saturating_sub(usize::from(container == ADAPTER));
     }
 
     /// Whether what is here belongs to an adapter on a parameter, which is no part of a checkpoint.
@@ -94,10 +85,7 @@ impl Place {
     /// The key in a checkpoint and the steps from there to the parameter here.
     pub(crate) fn layout(&self, rules: &LayoutRules) -> (String, Vec<Operation>) {
         // A parameter in a list is laid out as the field that holds the list.
-        let owner = self
-            .steps
-            .iter()
-            .rposition(|(_, container)| container.starts_with("Struct:"));
+        let owner = self.steps.iter().rposition(|(_, container)| container.starts_with("Struct:"));
         let layout = owner.and_then(|at| {
             let (name, container) = self.steps.get(at)?;
             let layer = container.split_once(':').map_or("", |(_, layer)| layer);
@@ -115,10 +103,7 @@ impl Place {
                 _ => name.as_str(),
             })
             .collect();
-        (
-            names.join("."),
-            layout.map_or_else(Vec::new, |layout| layout.operations().to_vec()),
-        )
+        (names.join("."), layout.map_or_else(Vec::new, |layout| layout.operations().to_vec()))
     }
 }
 
@@ -132,12 +117,7 @@ fn transposes_on_load<const D: usize>(param: &Param<Tensor<D>>) -> bool {
     let mut shape = [1; D];
     shape[D - 1] = 2;
     let probe = Tensor::<D>::zeros(shape, &param.lazy_device());
-    param
-        .clone()
-        .transform_for_load(probe, param.id)
-        .lazy_shape()
-        .as_slice()
-        == [2, 1]
+    param.clone().transform_for_load(probe, param.id).lazy_shape().as_slice() == [2, 1]
 }
 
 struct Walk<'a> {
@@ -156,10 +136,7 @@ impl Walk<'_> {
         };
         let path = self.place.path();
         let (key, operations) = self.place.layout(self.rules);
-        let file_shape = operations
-            .iter()
-            .rev()
-            .try_fold(shape.clone(), |shape, step| step.source_shape(&shape));
+        let file_shape = operations.iter().rev().try_fold(shape.clone(), |shape, step| step.source_shape(&shape));
         match file_shape {
             Some(file_shape) => {
                 parameters.push(Parameter {
@@ -207,18 +184,10 @@ impl ModuleVisitor for Walk<'_> {
     }
 
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        self.found(
-            ParameterKind::Int,
-            param.lazy_shape().as_slice().to_vec(),
-            param.lazy_device(),
-        );
+        self.found(ParameterKind::Int, param.lazy_shape().as_slice().to_vec(), param.lazy_device());
     }
 
     fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        self.found(
-            ParameterKind::Bool,
-            param.lazy_shape().as_slice().to_vec(),
-            param.lazy_device(),
-        );
+        self.found(ParameterKind::Bool, param.lazy_shape().as_slice().to_vec(), param.lazy_device());
     }
 }

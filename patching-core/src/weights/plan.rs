@@ -10,9 +10,7 @@ use super::layout::Operation;
 use super::options::{LoadOptions, float_dtype};
 use super::parameters::{Parameter, ParameterKind};
 use super::reader::{Checkpoint, StoredTensor};
-use super::report::{
-    CastKey, CastReason, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey,
-};
+use super::report::{CastKey, CastReason, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey};
 
 /// Missing keys that near matches are looked for; for all of those of a large model it would take long.
 const COMPARED: usize = 20;
@@ -76,17 +74,11 @@ impl LoadPlan {
         }
         // Only now, so that a key that is there as it is always wins over one that has to be changed.
         for key in changed {
-            let target = change
-                .candidates(key)
-                .into_iter()
-                .find_map(|changed| by_key.get_key_value(changed.as_str()));
+            let target = change.candidates(key).into_iter().find_map(|changed| by_key.get_key_value(changed.as_str()));
             match target {
                 Some((known, _)) if !sources.contains_key(known) => {
                     sources.insert(known, key);
-                    report.renamed.push(RenamedKey {
-                        from: key.to_owned(),
-                        to: (*known).to_owned(),
-                    });
+                    report.renamed.push(RenamedKey { from: key.to_owned(), to: (*known).to_owned() });
                 }
                 _ => unexpected.push(key),
             }
@@ -99,11 +91,7 @@ impl LoadPlan {
         for parameter in model.parameters {
             let Some(&source) = sources.get(parameter.key.as_str()) else {
                 let compare = report.missing.len() < COMPARED;
-                let near = if compare {
-                    near(&parameter.key, &unexpected)
-                } else {
-                    Vec::new()
-                };
+                let near = if compare { near(&parameter.key, &unexpected) } else { Vec::new() };
                 report.missing.push(MissingKey {
                     key: parameter.key.clone(),
                     shape: parameter.file_shape.clone(),
@@ -111,9 +99,7 @@ impl LoadPlan {
                 });
                 continue;
             };
-            let stored = checkpoint.get(source).ok_or_else(|| ReadError::NoTensor {
-                key: source.to_owned(),
-            })?;
+            let stored = checkpoint.get(source).ok_or_else(|| ReadError::NoTensor { key: source.to_owned() })?;
             match fit(parameter, stored, options.dtype) {
                 Ok((operations, dtype, cast)) => {
                     report.casts.extend(cast);
@@ -175,20 +161,13 @@ pub(crate) fn resolve_ties<'a>(
         let absent = |name: &str| {
             let keys: Vec<_> = by_key.keys().copied().collect();
             let near = super::report::quoted(&near(name, &keys));
-            let near = if near.is_empty() {
-                near
-            } else {
-                format!("; it has {near}")
-            };
+            let near = if near.is_empty() { near } else { format!("; it has {near}") };
             invalid(pair, format!("the model has no parameter `{name}`{near}"))
         };
         let tied = find(&pair.0).ok_or_else(|| absent(&pair.0))?;
         let source = find(&pair.1).ok_or_else(|| absent(&pair.1))?;
         if tied.kind != source.kind || tied.file_shape != source.file_shape {
-            let shapes = format!(
-                "their shapes are {:?} and {:?}",
-                tied.file_shape, source.file_shape
-            );
+            let shapes = format!("their shapes are {:?} and {:?}", tied.file_shape, source.file_shape);
             return Err(invalid(pair, shapes));
         }
         resolved.push((tied, source));
@@ -214,10 +193,7 @@ fn tie<'a>(
             continue;
         };
         for &key in group.iter().filter(|key| **key != main) {
-            let tied = TiedKey {
-                key: key.to_owned(),
-                source: main.to_owned(),
-            };
+            let tied = TiedKey { key: key.to_owned(), source: main.to_owned() };
             match sources.get(key) {
                 Some(own) if !checkpoint.are_equal(own, shared)? => report.untied.push(tied),
                 _ => {
@@ -289,18 +265,11 @@ fn fit(
                 (DType::F32, CastReason::Unsupported)
             }
         }
-        ParameterKind::Int if from.is_int() || from.is_uint() => {
-            (settings.int_dtype.into(), CastReason::DeviceDefault)
-        }
+        ParameterKind::Int if from.is_int() || from.is_uint() => (settings.int_dtype.into(), CastReason::DeviceDefault),
         ParameterKind::Bool if from.is_bool() => (from, CastReason::DeviceDefault),
         _ => return Err(unfit()),
     };
-    let cast = (from != to).then(|| CastKey {
-        key: parameter.key.clone(),
-        from,
-        to,
-        reason,
-    });
+    let cast = (from != to).then(|| CastKey { key: parameter.key.clone(), from, to, reason });
     Ok((operations, to, cast))
 }
 

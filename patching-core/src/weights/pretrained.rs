@@ -94,8 +94,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     ///
     /// As [`from_pretrained`](Self::from_pretrained).
     fn load_weights(self, dir: impl AsRef<Path>) -> Result<Self, LoadError> {
-        self.load_weights_with(dir, &LoadOptions::default())
-            .map(|(model, _)| model)
+        self.load_weights_with(dir, &LoadOptions::default()).map(|(model, _)| model)
     }
 
     /// [`load_weights`](Self::load_weights) with options and a report.
@@ -103,15 +102,11 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     /// # Errors
     ///
     /// As [`from_pretrained_with`](Self::from_pretrained_with).
-    fn load_weights_with(
-        self,
-        dir: impl AsRef<Path>,
-        options: &LoadOptions,
-    ) -> Result<(Self, LoadReport), LoadError> {
+    fn load_weights_with(self, dir: impl AsRef<Path>, options: &LoadOptions) -> Result<(Self, LoadReport), LoadError> {
         let checkpoint = Checkpoint::open(dir, options.read_mode)?;
         let rules = layouts_of(&self, &options.layouts);
-        let parameters = parameters(&self, &rules)
-            .map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
+        let parameters =
+            parameters(&self, &rules).map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
         let facts = ModelFacts {
             parameters: &parameters,
             ties: Self::tied_parameters(self.config()),
@@ -145,22 +140,10 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     /// # Errors
     ///
     /// As [`save_pretrained`](Self::save_pretrained).
-    fn save_pretrained_with(
-        &self,
-        dir: impl AsRef<Path>,
-        options: &SaveOptions,
-    ) -> Result<SaveReport, SaveError> {
+    fn save_pretrained_with(&self, dir: impl AsRef<Path>, options: &SaveOptions) -> Result<SaveReport, SaveError> {
         let rules = layouts_of(self, &options.layouts);
         let ties = Self::tied_parameters(self.config());
-        save::save(
-            self,
-            self.config(),
-            Self::CLASS_NAME,
-            &ties,
-            &rules,
-            dir.as_ref(),
-            options,
-        )
+        save::save(self, self.config(), Self::CLASS_NAME, &ties, &rules, dir.as_ref(), options)
     }
 }
 
@@ -171,7 +154,5 @@ fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device) -> Result<
 
 /// The caller's rules, then the model's, then the standard ones.
 fn layouts_of<M: PreTrainedModel>(model: &M, own: &LayoutRules) -> LayoutRules {
-    own.clone()
-        .over(M::layouts(model.config()))
-        .over(LayoutRules::standard())
+    own.clone().over(M::layouts(model.config())).over(LayoutRules::standard())
 }

@@ -114,95 +114,44 @@ impl fmt::Display for CastReason {
 impl LoadReport {
     /// Whether every parameter has the value that the checkpoint gives it, and every tensor was used.
     pub fn is_exact(&self) -> bool {
-        self.missing.is_empty()
-            && self.unexpected.is_empty()
-            && self.mismatched.is_empty()
-            && self.untied.is_empty()
+        self.missing.is_empty() && self.unexpected.is_empty() && self.mismatched.is_empty() && self.untied.is_empty()
     }
 }
 
 impl fmt::Display for LoadReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "loaded {} parameters ({} bytes)",
-            self.loaded, self.bytes
-        )?;
+        write!(formatter, "loaded {} parameters ({} bytes)", self.loaded, self.bytes)?;
 
-        let missing = self
-            .missing
-            .iter()
-            .map(|missing| (missing.key.as_str(), format!("{:?}", missing.shape)));
+        let missing = self.missing.iter().map(|missing| (missing.key.as_str(), format!("{:?}", missing.shape)));
         section(formatter, "missing", missing)?;
-        for missing in self
-            .missing
-            .iter()
-            .filter(|missing| !missing.near.is_empty())
-        {
-            write!(
-                formatter,
-                "\n  for `{}` the checkpoint has {}",
-                missing.key,
-                quoted(&missing.near)
-            )?;
+        for missing in self.missing.iter().filter(|missing| !missing.near.is_empty()) {
+            write!(formatter, "\n  for `{}` the checkpoint has {}", missing.key, quoted(&missing.near))?;
         }
 
         let mismatched = self.mismatched.iter().map(|mismatched| {
-            let MismatchedKey {
-                key,
-                file_shape,
-                model_shape,
-                dtype,
-            } = mismatched;
-            let of = dtype.as_ref().map_or(String::new(), |dtype| {
-                format!(" of {dtype}, which does not fit")
-            });
-            (
-                key.as_str(),
-                format!("{file_shape:?}{of} in the checkpoint, {model_shape:?} in the model"),
-            )
+            let MismatchedKey { key, file_shape, model_shape, dtype } = mismatched;
+            let of = dtype.as_ref().map_or(String::new(), |dtype| format!(" of {dtype}, which does not fit"));
+            (key.as_str(), format!("{file_shape:?}{of} in the checkpoint, {model_shape:?} in the model"))
         });
         section(formatter, "mismatched", mismatched)?;
 
-        section(
-            formatter,
-            "unexpected",
-            self.unexpected
-                .iter()
-                .map(|key| (key.as_str(), String::new())),
-        )?;
+        section(formatter, "unexpected", self.unexpected.iter().map(|key| (key.as_str(), String::new())))?;
 
-        let renamed = self
-            .renamed
-            .iter()
-            .map(|renamed| (renamed.to.as_str(), prefix_change(renamed)));
+        let renamed = self.renamed.iter().map(|renamed| (renamed.to.as_str(), prefix_change(renamed)));
         section(formatter, "renamed", renamed)?;
 
         let tied = |tied: &'_ TiedKey| (tied.key.clone(), format!("`{}`", tied.source));
-        for (title, keys) in [
-            ("tied", &self.tied),
-            ("not tied, since the checkpoint has both", &self.untied),
-        ] {
+        for (title, keys) in [("tied", &self.tied), ("not tied, since the checkpoint has both", &self.untied)] {
             let keys: Vec<_> = keys.iter().map(tied).collect();
-            section(
-                formatter,
-                title,
-                keys.iter()
-                    .map(|(key, source)| (key.as_str(), source.clone())),
-            )?;
+            section(formatter, title, keys.iter().map(|(key, source)| (key.as_str(), source.clone())))?;
         }
 
         let mut casts = BTreeMap::<_, usize>::new();
         for cast in &self.casts {
-            *casts
-                .entry((cast.from.name(), cast.to.name(), cast.reason))
-                .or_default() += 1;
+            *casts.entry((cast.from.name(), cast.to.name(), cast.reason)).or_default() += 1;
         }
         for ((from, to, reason), count) in casts {
-            write!(
-                formatter,
-                "\nconverted from {from} to {to} ({reason}): {count}"
-            )?;
+            write!(formatter, "\nconverted from {from} to {to} ({reason}): {count}")?;
         }
         Ok(())
     }
@@ -232,12 +181,10 @@ fn section<'a>(
         count += 1;
         let (around, number) = split_number(key);
         // Keys that differ in one number, and in nothing that is said of them, share a line.
-        let line = *known
-            .entry((around.unwrap_or([key, ""]), note.clone()))
-            .or_insert_with(|| {
-                lines.push((around, note, Vec::new()));
-                lines.len() - 1
-            });
+        let line = *known.entry((around.unwrap_or([key, ""]), note.clone())).or_insert_with(|| {
+            lines.push((around, note, Vec::new()));
+            lines.len() - 1
+        });
         if let Some((_, _, numbers)) = lines.get_mut(line) {
             numbers.push(number);
         }
@@ -272,10 +219,7 @@ fn split_number(key: &str) -> (Option<[&str; 2]>, &str) {
 
 /// `0, 1, 2, 5` as `0-2, 5`.
 fn ranges(numbers: &[&str]) -> String {
-    let mut sorted: Vec<u64> = numbers
-        .iter()
-        .filter_map(|number| number.parse().ok())
-        .collect();
+    let mut sorted: Vec<u64> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
     if sorted.len() != numbers.len() {
         return numbers.join(", ");
     }
@@ -289,13 +233,7 @@ fn ranges(numbers: &[&str]) -> String {
     }
     let runs: Vec<_> = runs
         .into_iter()
-        .map(|(start, end)| {
-            if start == end {
-                start.to_string()
-            } else {
-                format!("{start}-{end}")
-            }
-        })
+        .map(|(start, end)| if start == end { start.to_string() } else { format!("{start}-{end}") })
         .collect();
     runs.join(", ")
 }
@@ -311,11 +249,7 @@ mod tests {
 
     #[test]
     fn keys_that_differ_in_one_number_share_a_line_only_with_equal_shapes() {
-        let missing = |key: &str, shape: &[usize]| MissingKey {
-            key: key.into(),
-            shape: shape.into(),
-            near: vec![],
-        };
+        let missing = |key: &str, shape: &[usize]| MissingKey { key: key.into(), shape: shape.into(), near: vec![] };
         let report = LoadReport {
             loaded: 3,
             bytes: 12,

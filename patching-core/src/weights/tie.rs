@@ -12,44 +12,25 @@ use super::parameters::{Place, Unsuitable, parameters};
 use super::plan::resolve_ties;
 
 /// Gives each tied float parameter the value of its source.
-pub(crate) fn tie<M: Module>(
-    module: M,
-    ties: &[(String, String)],
-    rules: &LayoutRules,
-) -> Result<M, LoadError> {
+pub(crate) fn tie<M: Module>(module: M, ties: &[(String, String)], rules: &LayoutRules) -> Result<M, LoadError> {
     if ties.is_empty() {
         return Ok(module);
     }
-    let parameters = parameters(&module, rules)
-        .map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
-    let by_key: BTreeMap<_, _> = parameters
-        .iter()
-        .map(|parameter| (parameter.key.as_str(), parameter))
-        .collect();
+    let parameters =
+        parameters(&module, rules).map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
+    let by_key: BTreeMap<_, _> = parameters.iter().map(|parameter| (parameter.key.as_str(), parameter)).collect();
 
     let mut sources = HashMap::new();
     let mut tied = HashMap::new();
     for (target, source) in resolve_ties(ties, &parameters, &by_key)? {
         sources.insert(source.path.as_str(), source.operations.as_slice());
         let mut operations = target.operations.clone();
-        operations.extend(
-            target
-                .transposes_on_load
-                .then_some(Operation::Transpose { dim0: 0, dim1: 1 }),
-        );
+        operations.extend(target.transposes_on_load.then_some(Operation::Transpose { dim0: 0, dim1: 1 }));
         tied.insert(target.path.as_str(), (source.path.as_str(), operations));
     }
-    let mut collect = Collect {
-        place: Place::default(),
-        sources,
-        values: HashMap::new(),
-    };
+    let mut collect = Collect { place: Place::default(), sources, values: HashMap::new() };
     module.visit(&mut collect);
-    Ok(module.map(&mut Put {
-        place: Place::default(),
-        tied,
-        values: collect.values,
-    }))
+    Ok(module.map(&mut Put { place: Place::default(), tied, values: collect.values }))
 }
 
 /// Values of sources, as in a file and without autodiff.
@@ -65,10 +46,7 @@ struct Put<'a> {
     values: HashMap<String, Box<dyn Any>>,
 }
 
-fn transpose<'a, const D: usize>(
-    tensor: Tensor<D>,
-    operations: impl Iterator<Item = &'a Operation>,
-) -> Tensor<D> {
+fn transpose<'a, const D: usize>(tensor: Tensor<D>, operations: impl Iterator<Item = &'a Operation>) -> Tensor<D> {
     operations.fold(tensor, |tensor, operation| match *operation {
         Operation::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
         Operation::Scalar => tensor,
@@ -106,27 +84,15 @@ impl ModuleMapper for Put<'_> {
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let path = self.place.path();
-        let Some((source, operations)) = self
-            .tied
-            .get(path.as_str())
-            .filter(|_| !self.place.in_adapter())
-        else {
+        let Some((source, operations)) = self.tied.get(path.as_str()).filter(|_| !self.place.in_adapter()) else {
             return param;
         };
-        match self
-            .values
-            .get(*source)
-            .and_then(|value| value.downcast_ref::<Tensor<D>>())
-        {
+        match self.values.get(*source).and_then(|value| value.downcast_ref::<Tensor<D>>()) {
             Some(value) => {
                 let id = param.id;
                 let value = transpose(value.clone(), operations.iter());
                 // A leaf of its own for each parameter.
-                let value = if param.lazy_device().is_autodiff() {
-                    Tensor::from_inner(value)
-                } else {
-                    value
-                };
+                let value = if param.lazy_device().is_autodiff() { Tensor::from_inner(value) } else { value };
                 param.transform_for_load(value, id)
             }
             None => param,

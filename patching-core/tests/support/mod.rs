@@ -54,20 +54,14 @@ impl ToyConfig {
             head_dim: None,
             attention_bias: None,
             tie_word_embeddings: false,
-            rope_parameters: RopeParameters {
-                rope_theta: 1e4,
-                rope_type: "default".into(),
-            },
+            rope_parameters: RopeParameters { rope_theta: 1e4, rope_type: "default".into() },
             attention: None,
             other: Map::new(),
         }
     }
 
     pub fn tied() -> Self {
-        Self {
-            tie_word_embeddings: true,
-            ..Self::small()
-        }
+        Self { tie_word_embeddings: true, ..Self::small() }
     }
 }
 
@@ -130,18 +124,9 @@ pub struct ToyForCausalLM {
 impl ToyBlock {
     fn new(config: &ToyConfig, device: &Device) -> Self {
         let hidden = config.hidden_size;
-        let head = config
-            .head_dim
-            .unwrap_or(hidden / config.num_attention_heads);
-        let (queries, keys) = (
-            head * config.num_attention_heads,
-            head * config.num_key_value_heads,
-        );
-        let linear = |input, output, bias| {
-            LinearConfig::new(input, output)
-                .with_bias(bias)
-                .init(device)
-        };
+        let head = config.head_dim.unwrap_or(hidden / config.num_attention_heads);
+        let (queries, keys) = (head * config.num_attention_heads, head * config.num_key_value_heads);
+        let linear = |input, output, bias| LinearConfig::new(input, output).with_bias(bias).init(device);
         let norm = |size| RmsNormConfig::new(size).init(device);
         let qwen3 = config.model_type == "qwen3";
         let attention_bias = config.attention_bias == Some(true);
@@ -173,11 +158,8 @@ impl PreTrainedModel for ToyModel {
 
     fn new(config: &ToyConfig, init: &Init) -> Self {
         Self {
-            embed_tokens: EmbeddingConfig::new(config.vocab_size, config.hidden_size)
-                .init(init.device()),
-            layers: (0..config.num_hidden_layers)
-                .map(|_| ToyBlock::new(config, init.device()))
-                .collect(),
+            embed_tokens: EmbeddingConfig::new(config.vocab_size, config.hidden_size).init(init.device()),
+            layers: (0..config.num_hidden_layers).map(|_| ToyBlock::new(config, init.device())).collect(),
             norm: RmsNormConfig::new(config.hidden_size).init(init.device()),
             config: config.clone(),
         }
@@ -196,10 +178,7 @@ impl ToyForCausalLM {
             let normed = block.input_layernorm.forward(hidden.clone());
             let mlp = &block.mlp;
             let inner = mlp.gate_proj.forward(normed.clone()) * mlp.up_proj.forward(normed);
-            hidden = hidden
-                + block
-                    .post_attention_layernorm
-                    .forward(mlp.down_proj.forward(inner));
+            hidden = hidden + block.post_attention_layernorm.forward(mlp.down_proj.forward(inner));
         }
         self.lm_head.forward(self.model.norm.forward(hidden))
     }
@@ -212,10 +191,7 @@ impl PreTrainedModel for ToyForCausalLM {
 
     fn new(config: &ToyConfig, init: &Init) -> Self {
         let head = LinearConfig::new(config.hidden_size, config.vocab_size).with_bias(false);
-        Self {
-            model: ToyModel::new(config, init),
-            lm_head: head.init(init.device()),
-        }
+        Self { model: ToyModel::new(config, init), lm_head: head.init(init.device()) }
     }
 
     fn config(&self) -> &ToyConfig {
@@ -224,16 +200,12 @@ impl PreTrainedModel for ToyForCausalLM {
 
     fn tied_parameters(config: &ToyConfig) -> Vec<(String, String)> {
         let tie = config.tie_word_embeddings;
-        tie.then(|| ("lm_head.weight".into(), "model.embed_tokens.weight".into()))
-            .into_iter()
-            .collect()
+        tie.then(|| ("lm_head.weight".into(), "model.embed_tokens.weight".into())).into_iter().collect()
     }
 }
 
 pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
 /// Each tensor of a file: type, shape, bytes. Read by the reference's own library.
@@ -244,22 +216,12 @@ pub fn tensors(dir: &Path) -> Tensors {
     let mut all = Tensors::new();
     for file in fs::read_dir(dir).expect("the folder is there") {
         let path = file.expect("it lists").path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "safetensors")
-        {
+        if path.extension().is_some_and(|extension| extension == "safetensors") {
             let bytes = fs::read(&path).expect("it reads");
             let file = safetensors::SafeTensors::deserialize(&bytes).expect("a valid file");
             for (key, tensor) in file.iter() {
-                let content = (
-                    tensor.dtype().to_string(),
-                    tensor.shape().to_vec(),
-                    tensor.data().to_vec(),
-                );
-                assert!(
-                    all.insert(key.to_owned(), content).is_none(),
-                    "{key} is in one file only"
-                );
+                let content = (tensor.dtype().to_string(), tensor.shape().to_vec(), tensor.data().to_vec());
+                assert!(all.insert(key.to_owned(), content).is_none(), "{key} is in one file only");
             }
         }
     }
@@ -271,16 +233,12 @@ pub fn file_of(tensors: &[(&str, &[usize], &[f32])]) -> Vec<u8> {
     let tensors: Vec<_> = tensors
         .iter()
         .map(|(key, shape, values)| {
-            let bytes: Vec<u8> = values
-                .iter()
-                .flat_map(|value| value.to_le_bytes())
-                .collect();
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             (*key, shape.to_vec(), bytes)
         })
         .collect();
     let views = tensors.iter().map(|(key, shape, bytes)| {
-        let view =
-            safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes);
+        let view = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.clone(), bytes);
         (*key, view.expect("shape and values agree"))
     });
     safetensors::serialize(views, None).expect("it serialises")
@@ -300,11 +258,7 @@ pub fn values<M: Module>(model: &M) -> BTreeMap<String, (DType, Vec<f32>)> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let data = param.val().into_data();
             let dtype = data.dtype();
-            let values = data
-                .try_cast(DType::F32)
-                .expect("floats")
-                .try_to_vec()
-                .expect("floats");
+            let values = data.try_cast(DType::F32).expect("floats").try_to_vec().expect("floats");
             self.1.insert(self.0.join("."), (dtype, values));
         }
     }
@@ -319,10 +273,7 @@ pub fn devices() -> [(&'static str, Device); 2] {
 }
 
 /// A backend that copies what it is given.
-#[allow(
-    deprecated,
-    reason = "Burn will drop it, but until then it is one that our users choose"
-)]
+#[allow(deprecated, reason = "Burn will drop it, but until then it is one that our users choose")]
 pub fn ndarray() -> Device {
     Device::ndarray()
 }

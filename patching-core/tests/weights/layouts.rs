@@ -5,9 +5,8 @@ use std::fs;
 use burn::module::{Module, Param};
 use burn::nn::conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig};
 use burn::nn::{
-    BatchNorm, BatchNormConfig, Embedding, EmbeddingConfig, GroupNorm, GroupNormConfig, LayerNorm,
-    LayerNormConfig, Linear, LinearConfig, LinearLayout, PRelu, PReluConfig, RmsNorm,
-    RmsNormConfig,
+    BatchNorm, BatchNormConfig, Embedding, EmbeddingConfig, GroupNorm, GroupNormConfig, LayerNorm, LayerNormConfig,
+    Linear, LinearConfig, LinearLayout, PRelu, PReluConfig, RmsNorm, RmsNormConfig,
 };
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use patching_core::class::Init;
@@ -59,13 +58,10 @@ impl PreTrainedModel for Zoo {
 
     fn new(config: &ToyConfig, init: &Init) -> Self {
         let device = init.device();
-        let random =
-            |shape| Tensor::<2>::random(shape, burn::tensor::Distribution::Default, device);
+        let random = |shape| Tensor::<2>::random(shape, burn::tensor::Distribution::Default, device);
         Self {
             linear: LinearConfig::new(2, 3).init(device),
-            column: LinearConfig::new(3, 3)
-                .with_layout(LinearLayout::Col)
-                .init(device),
+            column: LinearConfig::new(3, 3).with_layout(LinearLayout::Col).init(device),
             as_stored: LinearConfig::new(2, 3).with_bias(false).init(device),
             embedding: EmbeddingConfig::new(5, 2).init(device),
             layer_norm: LayerNormConfig::new(2).init(device),
@@ -81,14 +77,8 @@ impl PreTrainedModel for Zoo {
                 steps: vec![Param::from_tensor(random([1, 2]).squeeze_dim(0)); 2],
             },
             logit_scale: Param::from_tensor(random([1, 1]).squeeze_dim(0)),
-            ids: Param::initialized(
-                burn::module::ParamId::new(),
-                Tensor::from_data([3, 1, 2], device),
-            ),
-            mask: Param::initialized(
-                burn::module::ParamId::new(),
-                Tensor::from_data([[true, false]], device),
-            ),
+            ids: Param::initialized(burn::module::ParamId::new(), Tensor::from_data([3, 1, 2], device)),
+            mask: Param::initialized(burn::module::ParamId::new(), Tensor::from_data([[true, false]], device)),
             config: config.clone(),
         }
     }
@@ -99,11 +89,7 @@ impl PreTrainedModel for Zoo {
 
     fn layouts(_: &ToyConfig) -> LayoutRules {
         LayoutRules::default()
-            .layer(
-                "OwnLayer",
-                "kernel",
-                ParameterLayout::same().named("weight").transposed(0, 1),
-            )
+            .layer("OwnLayer", "kernel", ParameterLayout::same().named("weight").transposed(0, 1))
             .layer("OwnLayer", "steps", ParameterLayout::same().named("step"))
             .path("as_stored.weight", ParameterLayout::same())
             .path("logit_scale", ParameterLayout::same().scalar())
@@ -117,13 +103,9 @@ fn zoo(device: &Device) -> Zoo {
 #[test]
 fn names_and_shapes_are_pytorch_s() {
     let folder = tempfile::tempdir().expect("a folder");
-    zoo(&Device::flex())
-        .save_pretrained(folder.path())
-        .expect("saves");
-    let saved: Vec<_> = tensors(folder.path())
-        .into_iter()
-        .map(|(key, (dtype, shape, _))| format!("{key} {dtype} {shape:?}"))
-        .collect();
+    zoo(&Device::flex()).save_pretrained(folder.path()).expect("saves");
+    let saved: Vec<_> =
+        tensors(folder.path()).into_iter().map(|(key, (dtype, shape, _))| format!("{key} {dtype} {shape:?}")).collect();
     let expected = [
         "act.weight F32 [1]",
         "as_stored.weight F32 [2, 3]",
@@ -154,10 +136,7 @@ fn names_and_shapes_are_pytorch_s() {
         "own.weight F32 [3, 2]",
         "rms_norm.weight F32 [2]",
     ];
-    assert_eq!(
-        saved.join("\n").replace("ids I64", "ids I32"),
-        expected.join("\n")
-    );
+    assert_eq!(saved.join("\n").replace("ids I64", "ids I32"), expected.join("\n"));
 }
 
 #[test]
@@ -171,17 +150,12 @@ fn every_layer_comes_back_on_every_device() {
         let initialised = zoo(&device);
         let _ = values(&initialised);
         for target in [zoo(&device), initialised] {
-            let (loaded, report) = target
-                .load_weights_with(folder.path(), &LoadOptions::new())
-                .unwrap_or_else(|error| panic!("{error}"));
+            let (loaded, report) =
+                target.load_weights_with(folder.path(), &LoadOptions::new()).unwrap_or_else(|error| panic!("{error}"));
             assert!(report.is_exact(), "{name}: {report}");
             assert_eq!(values(&loaded), values(&model), "{name}");
             assert_eq!(loaded.ids.val().into_data(), ids, "{name}");
-            assert_eq!(
-                loaded.mask.val().into_data(),
-                model.mask.val().into_data(),
-                "{name}"
-            );
+            assert_eq!(loaded.mask.val().into_data(), model.mask.val().into_data(), "{name}");
         }
     }
 }
@@ -190,31 +164,22 @@ fn every_layer_comes_back_on_every_device() {
 fn rules_of_the_caller_come_first_on_both_ways() {
     let folder = tempfile::tempdir().expect("a folder");
     let model = zoo(&Device::flex());
-    let rules =
-        || LayoutRules::default().layer("RmsNorm", "gamma", ParameterLayout::same().named("scale"));
-    model
-        .save_pretrained_with(folder.path(), &SaveOptions::new().layouts(rules()))
-        .expect("saves");
+    let rules = || LayoutRules::default().layer("RmsNorm", "gamma", ParameterLayout::same().named("scale"));
+    model.save_pretrained_with(folder.path(), &SaveOptions::new().layouts(rules())).expect("saves");
     assert!(tensors(folder.path()).contains_key("rms_norm.scale"));
 
-    let load =
-        |options: &LoadOptions| zoo(&Device::flex()).load_weights_with(folder.path(), options);
+    let load = |options: &LoadOptions| zoo(&Device::flex()).load_weights_with(folder.path(), options);
     let (loaded, _) = load(&LoadOptions::new().layouts(rules())).expect("loads");
     assert_eq!(values(&loaded), values(&model));
-    assert!(matches!(
-        load(&LoadOptions::new()),
-        Err(LoadError::Weights(_))
-    ));
+    assert!(matches!(load(&LoadOptions::new()), Err(LoadError::Weights(_))));
 }
 
 #[test]
 fn a_rule_that_does_not_suit_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
-    let rules =
-        LayoutRules::default().path("linear.bias", ParameterLayout::same().transposed(0, 1));
+    let rules = LayoutRules::default().path("linear.bias", ParameterLayout::same().transposed(0, 1));
     let model = zoo(&Device::flex());
-    let error =
-        model.save_pretrained_with(folder.path(), &SaveOptions::new().layouts(rules.clone()));
+    let error = model.save_pretrained_with(folder.path(), &SaveOptions::new().layouts(rules.clone()));
     assert_eq!(
         error.expect_err("no second dimension").to_string(),
         "the layout rule for `linear.bias` does not suit its shape [3]"
@@ -228,8 +193,7 @@ fn a_rule_that_does_not_suit_is_an_error() {
 fn two_parameters_of_one_key_are_an_error() {
     let rules = LayoutRules::default().path("linear.weight", ParameterLayout::same().named("bias"));
     let folder = tempfile::tempdir().expect("a folder");
-    let error = zoo(&Device::flex())
-        .save_pretrained_with(folder.path(), &SaveOptions::new().layouts(rules));
+    let error = zoo(&Device::flex()).save_pretrained_with(folder.path(), &SaveOptions::new().layouts(rules));
     assert_eq!(
         error.expect_err("a clash").to_string(),
         "the parameters `linear.weight` and `linear.bias` of the model both have the key `linear.bias`"
@@ -240,21 +204,11 @@ fn two_parameters_of_one_key_are_an_error() {
 fn a_truth_value_is_zero_or_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("model.safetensors");
-    zoo(&Device::flex())
-        .save_pretrained(folder.path())
-        .expect("saves");
+    zoo(&Device::flex()).save_pretrained(folder.path()).expect("saves");
     let mut bytes = fs::read(&path).expect("reads");
     // Booleans are the narrowest elements and so the last.
     *bytes.last_mut().expect("not empty") = 7;
     fs::write(&path, bytes).expect("writes");
-    let error = zoo(&Device::flex())
-        .load_weights(folder.path())
-        .expect_err("7 is no truth value");
-    assert!(
-        matches!(
-            error,
-            LoadError::Read(ReadError::InvalidBool { value: 7, .. })
-        ),
-        "{error}"
-    );
+    let error = zoo(&Device::flex()).load_weights(folder.path()).expect_err("7 is no truth value");
+    assert!(matches!(error, LoadError::Read(ReadError::InvalidBool { value: 7, .. })), "{error}");
 }

@@ -51,15 +51,8 @@ impl PreTrainedModel for Large {
 #[cfg(target_os = "linux")]
 fn anonymous() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("RssAnon:"))
-        .expect("Linux has it");
-    let kilobytes: u64 = line
-        .split_whitespace()
-        .nth(1)
-        .and_then(|number| number.parse().ok())
-        .expect("a number");
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("Linux has it");
+    let kilobytes: u64 = line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number");
     kilobytes * 1024
 }
 
@@ -71,14 +64,10 @@ fn a_mapped_model_takes_no_memory_of_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let size = {
         let values = vec![0.5_f32; WIDTH * WIDTH];
-        let names: Vec<_> = (0..LAYERS)
-            .map(|layer| format!("layers.{layer}.weight"))
-            .collect();
+        let names: Vec<_> = (0..LAYERS).map(|layer| format!("layers.{layer}.weight")).collect();
         let shape: &[usize] = &[WIDTH, WIDTH];
-        let mut all: Vec<(&str, &[usize], &[f32])> = names
-            .iter()
-            .map(|name| (name.as_str(), shape, &values[..]))
-            .collect();
+        let mut all: Vec<(&str, &[usize], &[f32])> =
+            names.iter().map(|name| (name.as_str(), shape, &values[..])).collect();
         all.push(("embed_tokens.weight", shape, &values));
         let file = crate::support::file_of(&all);
         fs::write(folder.path().join("model.safetensors"), &file).expect("writes");
@@ -88,23 +77,14 @@ fn a_mapped_model_takes_no_memory_of_its_own() {
         let model = Large::new(&ToyConfig::small(), &Init::new(&Device::flex()));
         let (before, start) = (anonymous(), Instant::now());
         let options = LoadOptions::new().read_mode(mode);
-        let (model, _) = model
-            .load_weights_with(folder.path(), &options)
-            .expect("loads");
+        let (model, _) = model.load_weights_with(folder.path(), &options).expect("loads");
         let (taken, time) = (anonymous().saturating_sub(before), start.elapsed());
         eprintln!("{mode:?}: {size} bytes in {time:?}, {taken} bytes of memory");
         (model, taken)
     };
     let (mapped, taken) = load(ReadMode::Map);
     assert!(taken < size / 10, "{taken} of {size}");
-    let sum = mapped
-        .lm_head
-        .weight
-        .val()
-        .sum()
-        .into_data()
-        .try_to_vec::<f32>()
-        .expect("floats");
+    let sum = mapped.lm_head.weight.val().sum().into_data().try_to_vec::<f32>().expect("floats");
     assert_eq!(sum, [(WIDTH * WIDTH) as f32 * 0.5]);
     drop(mapped);
 

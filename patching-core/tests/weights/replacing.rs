@@ -13,21 +13,14 @@ use crate::support::{ToyConfig, ToyForCausalLM, fixture, values};
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(dir)
         .expect("it lists")
-        .map(|file| {
-            file.expect("it lists")
-                .file_name()
-                .into_string()
-                .expect("a name")
-        })
+        .map(|file| file.expect("it lists").file_name().into_string().expect("a name"))
         .collect();
     names.sort();
     names
 }
 
 fn save(model: &ToyForCausalLM, dir: &Path, shard: u64) -> Vec<String> {
-    let report = model
-        .save_pretrained_with(dir, &SaveOptions::new().max_shard_size(shard))
-        .expect("saves");
+    let report = model.save_pretrained_with(dir, &SaveOptions::new().max_shard_size(shard)).expect("saves");
     assert_eq!(report.left_over, Vec::<std::path::PathBuf>::new());
     report.files
 }
@@ -50,8 +43,7 @@ fn every_change_of_form_leaves_only_the_new_files() {
         expected.extend(["config.json".into(), "tokenizer.json".into()]);
         expected.sort();
         assert_eq!(names(folder.path()), expected);
-        let loaded =
-            ToyForCausalLM::from_pretrained(folder.path(), &Device::flex()).expect("loads");
+        let loaded = ToyForCausalLM::from_pretrained(folder.path(), &Device::flex()).expect("loads");
         assert_eq!(values(&loaded), values(&model));
     }
 }
@@ -84,10 +76,8 @@ fn a_save_that_fails_leaves_the_old_checkpoint() {
     let before: Vec<_> = names(folder.path());
 
     // The callback stands for whatever may go wrong after some of the files have been written.
-    let options =
-        SaveOptions::new().progress(|progress| assert!(progress.tensors < 4, "far enough"));
-    let failing =
-        std::panic::AssertUnwindSafe(|| random().save_pretrained_with(folder.path(), &options));
+    let options = SaveOptions::new().progress(|progress| assert!(progress.tensors < 4, "far enough"));
+    let failing = std::panic::AssertUnwindSafe(|| random().save_pretrained_with(folder.path(), &options));
     assert!(std::panic::catch_unwind(failing).is_err());
     assert_eq!(names(folder.path()), before);
     let loaded = ToyForCausalLM::from_pretrained(folder.path(), &Device::flex()).expect("loads");
@@ -96,11 +86,7 @@ fn a_save_that_fails_leaves_the_old_checkpoint() {
     // What a killed save left is no obstacle, and goes.
     fs::create_dir(folder.path().join(".saving-abc")).expect("makes");
     fs::write(folder.path().join(".saving-abc/model.safetensors"), "half").expect("writes");
-    fs::write(
-        folder.path().join("model-00001-of-00009.abc.safetensors"),
-        "half",
-    )
-    .expect("writes");
+    fs::write(folder.path().join("model-00001-of-00009.abc.safetensors"), "half").expect("writes");
     let new = random();
     save(&new, folder.path(), 200);
     assert_eq!(names(folder.path()), before);
@@ -131,11 +117,7 @@ fn readers_never_see_a_mixture() {
         move || {
             let mut read = 0;
             while !done.load(Ordering::Relaxed) {
-                let mode = if read % 2 == 0 {
-                    ReadMode::Map
-                } else {
-                    ReadMode::Read
-                };
+                let mode = if read % 2 == 0 { ReadMode::Map } else { ReadMode::Read };
                 let checkpoint = match Checkpoint::open(&path, mode) {
                     Ok(checkpoint) => checkpoint,
                     // Replaced faster than it could be opened, which is told and not a mixture.
@@ -144,18 +126,9 @@ fn readers_never_see_a_mixture() {
                 };
                 let mut seen: Vec<f32> = Vec::new();
                 for (key, _) in checkpoint.tensors() {
-                    seen.extend(
-                        checkpoint
-                            .read(key)
-                            .expect("reads")
-                            .try_to_vec::<f32>()
-                            .expect("floats"),
-                    );
+                    seen.extend(checkpoint.read(key).expect("reads").try_to_vec::<f32>().expect("floats"));
                 }
-                assert!(
-                    seen.iter().all(|value| *value == seen[0]),
-                    "old and new together"
-                );
+                assert!(seen.iter().all(|value| *value == seen[0]), "old and new together");
                 read += 1;
             }
             read
@@ -163,11 +136,7 @@ fn readers_never_see_a_mixture() {
     });
     let sizes = [200, 200, u64::MAX, 90, 200, u64::MAX, u64::MAX];
     for round in 0..70 {
-        save(
-            &models[round % 2],
-            folder.path(),
-            sizes[round % sizes.len()],
-        );
+        save(&models[round % 2], folder.path(), sizes[round % sizes.len()]);
     }
     done.store(true, Ordering::Relaxed);
     assert!(reader.join().expect("no mixture") > 0);

@@ -31,10 +31,7 @@ impl WeightFile {
     pub(super) fn open(path: PathBuf, mode: ReadMode) -> Result<(Self, Vec<Entry>), ReadError> {
         let (file, metadata) = open_regular(&path)?;
         let size = metadata.len();
-        let invalid = |source| ReadError::Header {
-            path: path.clone(),
-            source,
-        };
+        let invalid = |source| ReadError::Header { path: path.clone(), source };
         let failed = |source| ReadError::io(&path, "read", source);
 
         if size < PREFIX {
@@ -51,12 +48,8 @@ impl WeightFile {
         let content = match mode {
             ReadMode::Read => Content::Opened(file),
             ReadMode::Map => {
-                let len = usize::try_from(size)
-                    .map_err(|_| failed(std::io::ErrorKind::FileTooLarge.into()))?;
-                Content::Mapped(
-                    mapping::map(&file, len)
-                        .map_err(|source| ReadError::io(&path, "map", source))?,
-                )
+                let len = usize::try_from(size).map_err(|_| failed(std::io::ErrorKind::FileTooLarge.into()))?;
+                Content::Mapped(mapping::map(&file, len).map_err(|source| ReadError::io(&path, "map", source))?)
             }
         };
         Ok((Self { path, content }, entries))
@@ -92,11 +85,10 @@ impl WeightFile {
         let mut elements = vec![E::zeroed(); len / size_of::<E>()];
         let buffer: &mut [u8] = bytemuck::cast_slice_mut(&mut elements);
         match &self.content {
-            Content::Mapped(map) => {
-                buffer.copy_from_slice(&map[range.start as usize..range.end as usize])
+            Content::Mapped(map) => buffer.copy_from_slice(&map[range.start as usize..range.end as usize]),
+            Content::Opened(file) => {
+                read_exact_at(file, buffer, range.start).map_err(|source| ReadError::io(&self.path, "read", source))?
             }
-            Content::Opened(file) => read_exact_at(file, buffer, range.start)
-                .map_err(|source| ReadError::io(&self.path, "read", source))?,
         }
         Ok(Bytes::from_elems(elements))
     }

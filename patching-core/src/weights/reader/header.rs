@@ -52,9 +52,7 @@ pub enum HeaderError {
         shape: Vec<usize>,
     },
     /// A shape that does not go with the number of bytes.
-    #[error(
-        "tensor `{key}` of shape {shape:?} and type {dtype} takes {expected} bytes, but its offsets span {found}"
-    )]
+    #[error("tensor `{key}` of shape {shape:?} and type {dtype} takes {expected} bytes, but its offsets span {found}")]
     Size {
         /// The tensor.
         key: String,
@@ -131,63 +129,34 @@ pub(super) fn parse(bytes: &[u8], size: u64) -> Result<Vec<Entry>, HeaderError> 
     let start_of_data = PREFIX + bytes.len() as u64;
     let mut entries = Vec::with_capacity(tensors.len());
     let mut expected = 0;
-    for (
-        key,
-        TensorInfo {
-            dtype,
-            shape,
-            data_offsets: (start, end),
-        },
-    ) in tensors
-    {
+    for (key, TensorInfo { dtype, shape, data_offsets: (start, end) }) in tensors {
         if end < start {
             return Err(HeaderError::Backwards { key, start, end });
         }
         if start != expected {
-            return Err(HeaderError::Offset {
-                key,
-                start,
-                expected,
-            });
+            return Err(HeaderError::Offset { key, start, expected });
         }
         let Some(needed) = byte_count(&shape, dtype) else {
             return Err(HeaderError::Overflow { key, shape });
         };
         if end - start != needed {
             let (dtype, found) = (dtype.to_string(), end - start);
-            return Err(HeaderError::Size {
-                key,
-                shape,
-                dtype,
-                expected: needed,
-                found,
-            });
+            return Err(HeaderError::Size { key, shape, dtype, expected: needed, found });
         }
         expected = end;
-        let range =
-            start_of_data.saturating_add(start as u64)..start_of_data.saturating_add(end as u64);
-        entries.push(Entry {
-            key,
-            dtype,
-            shape,
-            range,
-        });
+        let range = start_of_data.saturating_add(start as u64)..start_of_data.saturating_add(end as u64);
+        entries.push(Entry { key, dtype, shape, range });
     }
     let available = size.saturating_sub(start_of_data);
     if expected as u64 != available {
-        return Err(HeaderError::Length {
-            expected: expected as u64,
-            available,
-        });
+        return Err(HeaderError::Length { expected: expected as u64, available });
     }
     Ok(entries)
 }
 
 /// The bytes that a tensor takes, or `None` when there is no such number.
 fn byte_count(shape: &[usize], dtype: Dtype) -> Option<usize> {
-    let elements = shape
-        .iter()
-        .try_fold(1_usize, |count, &size| count.checked_mul(size))?;
+    let elements = shape.iter().try_fold(1_usize, |count, &size| count.checked_mul(size))?;
     let bits = elements.checked_mul(dtype.bitsize())?;
     (bits % 8 == 0).then_some(bits / 8)
 }

@@ -60,14 +60,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, IndexError> {
     struct Index {
         weight_map: UniqueEntries<String>,
     }
-    let Index {
-        weight_map: UniqueEntries(entries),
-    } = serde_json::from_str(text).map_err(IndexError::Json)?;
+    let Index { weight_map: UniqueEntries(entries) } = serde_json::from_str(text).map_err(IndexError::Json)?;
     match entries.iter().find(|(_, shard)| !is_shard_name(shard)) {
-        Some((key, shard)) => Err(IndexError::ShardName {
-            key: key.clone(),
-            shard: shard.clone(),
-        }),
+        Some((key, shard)) => Err(IndexError::ShardName { key: key.clone(), shard: shard.clone() }),
         None => Ok(entries),
     }
 }

@@ -100,9 +100,7 @@ impl Checkpoint {
                 return opened;
             }
         }
-        Err(ReadError::Changing {
-            dir: dir.to_owned(),
-        })
+        Err(ReadError::Changing { dir: dir.to_owned() })
     }
 
     fn open_once(dir: &Path, mode: ReadMode) -> Result<Self, ReadError> {
@@ -110,10 +108,7 @@ impl Checkpoint {
         if exists(&single)? {
             let (file, entries) = WeightFile::open(single, mode)?;
             let tensors = entries.into_iter().map(|entry| stored(0, entry)).collect();
-            return Ok(Self {
-                files: vec![file],
-                tensors,
-            });
+            return Ok(Self { files: vec![file], tensors });
         }
         let index = dir.join(INDEX_NAME);
         if exists(&index)? {
@@ -121,17 +116,12 @@ impl Checkpoint {
         }
         // A folder that is not there deserves the system's own message.
         std::fs::metadata(dir).map_err(|source| ReadError::io(dir, "open", source))?;
-        Err(ReadError::NoWeights {
-            dir: dir.to_owned(),
-        })
+        Err(ReadError::NoWeights { dir: dir.to_owned() })
     }
 
     fn open_shards(dir: &Path, index: PathBuf, mode: ReadMode) -> Result<Self, ReadError> {
         let text = read_text(&index, INDEX_LIMIT)?;
-        let invalid = |source| ReadError::Index {
-            path: index.clone(),
-            source,
-        };
+        let invalid = |source| ReadError::Index { path: index.clone(), source };
         let weight_map = index::parse(&text).map_err(invalid)?;
 
         let mut numbers = BTreeMap::new();
@@ -145,10 +135,7 @@ impl Checkpoint {
             *own = number;
             let path = dir.join(shard);
             if !exists(&path)? {
-                return Err(invalid(IndexError::MissingShard {
-                    shard: shard.to_owned(),
-                    key: (*key).to_owned(),
-                }));
+                return Err(invalid(IndexError::MissingShard { shard: shard.to_owned(), key: (*key).to_owned() }));
             }
             let (file, entries) = WeightFile::open(path, mode)?;
             files.push(file);
@@ -161,19 +148,12 @@ impl Checkpoint {
                 tensors.insert(key, tensor);
             }
         }
-        let numbers: HashMap<_, _> = numbers
-            .iter()
-            .map(|(shard, (number, _))| (*shard, *number))
-            .collect();
+        let numbers: HashMap<_, _> = numbers.iter().map(|(shard, (number, _))| (*shard, *number)).collect();
         for (key, shard) in &weight_map {
             let found = tensors.get(key).map(|tensor| tensor.file);
             if found != numbers.get(shard.as_str()).copied() {
                 let found = found.map(|number| names[number].to_owned());
-                return Err(invalid(IndexError::WrongShard {
-                    key: key.clone(),
-                    shard: shard.clone(),
-                    found,
-                }));
+                return Err(invalid(IndexError::WrongShard { key: key.clone(), shard: shard.clone(), found }));
             }
         }
         Ok(Self { files, tensors })
@@ -181,9 +161,7 @@ impl Checkpoint {
 
     /// Every tensor with its key, in the order of the keys.
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &StoredTensor)> {
-        self.tensors
-            .iter()
-            .map(|(key, tensor)| (key.as_str(), tensor))
+        self.tensors.iter().map(|(key, tensor)| (key.as_str(), tensor))
     }
 
     /// The tensor with the key `key`.
@@ -203,27 +181,16 @@ impl Checkpoint {
     /// When there is no such tensor, its file cannot be read, Burn lacks its element type, or it is boolean and holds
     /// something else than 0 and 1.
     pub fn read(&self, key: &str) -> Result<TensorData, ReadError> {
-        let Some((tensor, file)) = self
-            .get(key)
-            .and_then(|tensor| Some((tensor, self.files.get(tensor.file)?)))
-        else {
-            return Err(ReadError::NoTensor {
-                key: key.to_owned(),
-            });
+        let Some((tensor, file)) = self.get(key).and_then(|tensor| Some((tensor, self.files.get(tensor.file)?))) else {
+            return Err(ReadError::NoTensor { key: key.to_owned() });
         };
-        let unsupported = || ReadError::UnsupportedDtype {
-            key: key.to_owned(),
-            dtype: tensor.dtype_name(),
-        };
+        let unsupported = || ReadError::UnsupportedDtype { key: key.to_owned(), dtype: tensor.dtype_name() };
         let dtype = tensor.dtype().ok_or_else(unsupported)?;
         let bytes = file.bytes(tensor.range.clone(), dtype)?;
         if dtype == DType::Bool(BoolStore::Native)
             && let Some(&value) = bytes.iter().find(|&&value| value > 1)
         {
-            return Err(ReadError::InvalidBool {
-                key: key.to_owned(),
-                value,
-            });
+            return Err(ReadError::InvalidBool { key: key.to_owned(), value });
         }
         TensorData::try_from_bytes(bytes, tensor.shape.clone(), dtype).map_err(|_| unsupported())
     }
@@ -241,26 +208,12 @@ impl Checkpoint {
 }
 
 fn stored(file: usize, entry: Entry) -> (String, StoredTensor) {
-    let Entry {
-        key,
-        dtype,
-        shape,
-        range,
-    } = entry;
-    (
-        key,
-        StoredTensor {
-            file,
-            dtype,
-            shape,
-            range,
-        },
-    )
+    let Entry { key, dtype, shape, range } = entry;
+    (key, StoredTensor { file, dtype, shape, range })
 }
 
 fn exists(path: &Path) -> Result<bool, ReadError> {
-    path.try_exists()
-        .map_err(|source| ReadError::io(path, "open", source))
+    path.try_exists().map_err(|source| ReadError::io(path, "open", source))
 }
 
 /// What changes whenever the checkpoint in `dir` is replaced.

@@ -19,23 +19,13 @@ pub(super) struct TensorEntries(pub(super) Vec<(String, TensorInfo)>);
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for UniqueEntries<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer
-            .deserialize_map(Entries {
-                reserved: None,
-                value: PhantomData,
-            })
-            .map(Self)
+        deserializer.deserialize_map(Entries { reserved: None, value: PhantomData }).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for TensorEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer
-            .deserialize_map(Entries {
-                reserved: Some(METADATA_KEY),
-                value: PhantomData,
-            })
-            .map(Self)
+        deserializer.deserialize_map(Entries { reserved: Some(METADATA_KEY), value: PhantomData }).map(Self)
     }
 }
 
@@ -61,8 +51,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
                 return Err(at("given twice".to_owned()));
             }
             if self.reserved == Some(key.as_str()) {
-                map.next_value::<Option<HashMap<String, String>>>()
-                    .map_err(|error| at(error.to_string()))?;
+                map.next_value::<Option<HashMap<String, String>>>().map_err(|error| at(error.to_string()))?;
             } else {
                 let value = map.next_value().map_err(|error| at(error.to_string()))?;
                 entries.push((key, value));

@@ -28,10 +28,7 @@ pub(super) struct Saved {
 impl Saved {
     /// The elements in the order and the type of the file.
     pub(super) fn read(&self) -> Result<TensorData, SaveError> {
-        (self.read)().map_err(|reason| SaveError::Tensor {
-            path: self.path.clone(),
-            reason,
-        })
+        (self.read)().map_err(|reason| SaveError::Tensor { path: self.path.clone(), reason })
     }
 }
 
@@ -41,12 +38,7 @@ pub(super) fn collect<M: Module>(
     rules: &LayoutRules,
     dtype: Option<FloatDType>,
 ) -> Result<Vec<Saved>, SaveError> {
-    let mut collect = Collect {
-        rules,
-        dtype,
-        place: Place::default(),
-        found: Ok(Vec::new()),
-    };
+    let mut collect = Collect { rules, dtype, place: Place::default(), found: Ok(Vec::new()) };
     module.visit(&mut collect);
     collect.found
 }
@@ -74,10 +66,7 @@ impl Collect<'_> {
         }
     }
 
-    fn tensor<const D: usize, K: Basic + 'static>(
-        &self,
-        tensor: Tensor<D, K>,
-    ) -> Result<Saved, SaveError> {
+    fn tensor<const D: usize, K: Basic + 'static>(&self, tensor: Tensor<D, K>) -> Result<Saved, SaveError> {
         let path = self.place.path();
         if self.place.in_adapter() {
             return Err(SaveError::Adapter { path });
@@ -92,45 +81,25 @@ impl Collect<'_> {
             float if float.is_float() => float_dtype(float, self.dtype),
             other => other,
         };
-        let unsupported = || SaveError::UnsupportedDtype {
-            path: path.clone(),
-            dtype: stored,
-        };
+        let unsupported = || SaveError::UnsupportedDtype { path: path.clone(), dtype: stored };
         let dtype = to_file(stored).ok_or_else(unsupported)?;
 
         let in_model = tensor.shape().as_slice().to_vec();
-        let shape = operations
-            .iter()
-            .rev()
-            .try_fold(in_model.clone(), |shape, step| step.source_shape(&shape));
-        let shape = shape.ok_or_else(|| SaveError::InvalidLayout {
-            path: path.clone(),
-            shape: in_model,
-        })?;
+        let shape = operations.iter().rev().try_fold(in_model.clone(), |shape, step| step.source_shape(&shape));
+        let shape = shape.ok_or_else(|| SaveError::InvalidLayout { path: path.clone(), shape: in_model })?;
         let bytes = (shape.iter().product::<usize>() * stored.size()) as u64;
 
         let name = key.clone();
         let read = move || {
-            let tensor = operations
-                .iter()
-                .rev()
-                .fold(tensor.clone(), |tensor, operation| match *operation {
-                    Operation::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
-                    // Only the shape in the header differs.
-                    Operation::Scalar => tensor,
-                });
+            let tensor = operations.iter().rev().fold(tensor.clone(), |tensor, operation| match *operation {
+                Operation::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
+                // Only the shape in the header differs.
+                Operation::Scalar => tensor,
+            });
             let data = tensor.try_into_data().map_err(|error| error.to_string())?;
             convert(data, &name, stored).map_err(|error| error.to_string())
         };
-        Ok(Saved {
-            key,
-            path,
-            dtype,
-            shape,
-            bytes,
-            float: stored.is_float(),
-            read: Box::new(read),
-        })
+        Ok(Saved { key, path, dtype, shape, bytes, float: stored.is_float(), read: Box::new(read) })
     }
 }
 

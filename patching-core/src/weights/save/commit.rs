@@ -40,9 +40,7 @@ impl Staging {
     /// Makes `target` if need be, and a folder in it.
     pub(super) fn new(target: &Path) -> Result<Self, SaveError> {
         fs::create_dir_all(target).map_err(SaveError::io(target, "create"))?;
-        let lock = File::open(target)
-            .ok()
-            .filter(|folder| folder.lock().is_ok());
+        let lock = File::open(target).ok().filter(|folder| folder.lock().is_ok());
         if lock.is_some() {
             remove_abandoned(target);
         }
@@ -50,11 +48,7 @@ impl Staging {
             .prefix(STAGING)
             .tempdir_in(target)
             .map_err(SaveError::io(target, "create a folder in"))?;
-        Ok(Self {
-            target: target.to_owned(),
-            dir,
-            _lock: lock,
-        })
+        Ok(Self { target: target.to_owned(), dir, _lock: lock })
     }
 
     /// Where to write the file that is to be called `name`.
@@ -128,12 +122,7 @@ impl Staging {
 
     /// Makes the new shards reachable under names that no old shard has.
     fn bridge(&self, weights: &[String], index: &Value) -> Result<(), SaveError> {
-        let token = self
-            .dir
-            .path()
-            .file_name()
-            .and_then(OsStr::to_str)
-            .unwrap_or_default();
+        let token = self.dir.path().file_name().and_then(OsStr::to_str).unwrap_or_default();
         let token: String = token.chars().filter(char::is_ascii_alphanumeric).collect();
         let passing = |name: &str| match name.strip_suffix(".safetensors") {
             Some(stem) => format!("{stem}.{token}.safetensors"),
@@ -148,20 +137,11 @@ impl Staging {
             }
         }
         self.synced()?;
-        let map = index
-            .get("weight_map")
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default();
-        let map: Map<_, _> = map
-            .into_iter()
-            .map(|(key, shard)| (key, json!(passing(shard.as_str().unwrap_or_default()))))
-            .collect();
+        let map = index.get("weight_map").and_then(Value::as_object).cloned().unwrap_or_default();
+        let map: Map<_, _> =
+            map.into_iter().map(|(key, shard)| (key, json!(passing(shard.as_str().unwrap_or_default())))).collect();
         let metadata = index.get("metadata").cloned().unwrap_or_default();
-        self.write(
-            INDEX_NAME,
-            &text(&json!({ "metadata": metadata, "weight_map": map }))?,
-        )?;
+        self.write(INDEX_NAME, &text(&json!({ "metadata": metadata, "weight_map": map }))?)?;
         self.place(INDEX_NAME)?;
         self.synced()
     }
@@ -183,10 +163,7 @@ fn text(value: &Value) -> Result<String, SaveError> {
 
 /// Waits until the file is on the disk.
 pub(super) fn flush(path: &Path) -> Result<(), SaveError> {
-    let file = File::options()
-        .write(true)
-        .open(path)
-        .map_err(SaveError::io(path, "flush"))?;
+    let file = File::options().write(true).open(path).map_err(SaveError::io(path, "flush"))?;
     file.sync_all().map_err(SaveError::io(path, "flush"))
 }
 
@@ -196,8 +173,7 @@ fn stale_shards(target: &Path, weights: &[String]) -> Vec<PathBuf> {
     files
         .filter(|file| {
             let name = file.file_name();
-            name.to_str()
-                .is_some_and(|name| is_shard(name) && !weights.iter().any(|kept| kept == name))
+            name.to_str().is_some_and(|name| is_shard(name) && !weights.iter().any(|kept| kept == name))
         })
         .map(|file| file.path())
         .collect()
@@ -206,11 +182,7 @@ fn stale_shards(target: &Path, weights: &[String]) -> Vec<PathBuf> {
 /// Removes what saves that were killed left behind.
 fn remove_abandoned(target: &Path) {
     for folder in fs::read_dir(target).into_iter().flatten().flatten() {
-        if folder
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(STAGING))
-        {
+        if folder.file_name().to_str().is_some_and(|name| name.starts_with(STAGING)) {
             // Nothing depends on it being gone.
             let _ = fs::remove_dir_all(folder.path());
         }

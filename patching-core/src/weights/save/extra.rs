@@ -8,18 +8,7 @@ use crate::weights::config::CONFIG_NAME;
 use crate::weights::error::SaveError;
 
 /// Formats of weights, which saving replaces.
-const WEIGHTS: [&str; 10] = [
-    "safetensors",
-    "bin",
-    "pt",
-    "pth",
-    "ckpt",
-    "h5",
-    "msgpack",
-    "gguf",
-    "onnx",
-    "onnx_data",
-];
+const WEIGHTS: [&str; 10] = ["safetensors", "bin", "pt", "pth", "ckpt", "h5", "msgpack", "gguf", "onnx", "onnx_data"];
 
 /// Copies the extra files of the folder `from`; returns their names.
 pub(super) fn copy(from: &Path, staging: &Staging) -> Result<Vec<PathBuf>, SaveError> {
@@ -28,10 +17,7 @@ pub(super) fn copy(from: &Path, staging: &Staging) -> Result<Vec<PathBuf>, SaveE
         let path = file.map_err(SaveError::io(from, "list"))?.path();
         // What a link leads to counts: downloaded folders consist of links.
         let is_file = fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
-        let Some(name) = path
-            .file_name()
-            .filter(|name| is_file && is_extra(name.to_str()))
-        else {
+        let Some(name) = path.file_name().filter(|name| is_file && is_extra(name.to_str())) else {
             continue;
         };
         let to = staging.path(name);
@@ -46,10 +32,7 @@ fn is_extra(name: Option<&str>) -> bool {
     let Some(name) = name else {
         return false;
     };
-    let extension = name
-        .rsplit_once('.')
-        .map_or("", |(_, extension)| extension)
-        .to_ascii_lowercase();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
     name != CONFIG_NAME
         && !name.starts_with('.')
         && !name.ends_with(".index.json")
@@ -62,13 +45,7 @@ mod tests {
 
     #[test]
     fn weights_and_the_config_are_not_extra() {
-        for name in [
-            "tokenizer.json",
-            "generation_config.json",
-            "merges.txt",
-            "LICENSE",
-            "vocab.json",
-        ] {
+        for name in ["tokenizer.json", "generation_config.json", "merges.txt", "LICENSE", "vocab.json"] {
             assert!(is_extra(Some(name)), "{name}");
         }
         for name in [

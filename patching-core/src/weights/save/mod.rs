@@ -41,27 +41,13 @@ pub struct SaveReport {
 
 impl fmt::Display for SaveReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            files,
-            tensors,
-            bytes,
-            tied,
-            untied,
-            left_over,
-        } = self;
-        write!(
-            formatter,
-            "saved {tensors} tensors ({bytes} bytes) in {}",
-            files.join(", ")
-        )?;
+        let Self { files, tensors, bytes, tied, untied, left_over } = self;
+        write!(formatter, "saved {tensors} tensors ({bytes} bytes) in {}", files.join(", "))?;
         for TiedKey { key, source } in tied {
             write!(formatter, "\n`{key}` is tied to `{source}` and left out")?;
         }
         for TiedKey { key, source } in untied {
-            write!(
-                formatter,
-                "\n`{key}` differs from `{source}`, which it should be tied to; both were saved"
-            )?;
+            write!(formatter, "\n`{key}` differs from `{source}`, which it should be tied to; both were saved")?;
         }
         for path in left_over {
             write!(formatter, "\n`{}` could not be removed", path.display())?;
@@ -113,11 +99,7 @@ fn unique(tensors: &[Saved]) -> Result<(), SaveError> {
     for Saved { key, path, .. } in tensors {
         if let Some(first) = paths.insert(key, path) {
             let (first, second) = (first.clone(), path.clone());
-            return Err(SaveError::DuplicateParameter {
-                key: key.clone(),
-                first,
-                second,
-            });
+            return Err(SaveError::DuplicateParameter { key: key.clone(), first, second });
         }
     }
     Ok(())
@@ -131,19 +113,12 @@ fn without_tied<'a>(
 ) -> Result<Vec<&'a Saved>, SaveError> {
     let mut kept: Vec<_> = all.iter().collect();
     for (tied, source) in ties {
-        let find = |name: &String| {
-            all.iter()
-                .find(|tensor| tensor.path == *name || tensor.key == *name)
-        };
+        let find = |name: &String| all.iter().find(|tensor| tensor.path == *name || tensor.key == *name);
         let (Some(tied), Some(source)) = (find(tied), find(source)) else {
             continue;
         };
-        let names = TiedKey {
-            key: tied.key.clone(),
-            source: source.key.clone(),
-        };
-        let alike =
-            tied.key != source.key && tied.dtype == source.dtype && tied.shape == source.shape;
+        let names = TiedKey { key: tied.key.clone(), source: source.key.clone() };
+        let alike = tied.key != source.key && tied.dtype == source.dtype && tied.shape == source.shape;
         if alike && tied.read()?.bytes()[..] == source.read()?.bytes()[..] {
             kept.retain(|tensor| tensor.key != tied.key);
             report.tied.push(names);
@@ -155,11 +130,7 @@ fn without_tied<'a>(
 }
 
 /// The config as the reference writes it, with the class and the element type of what is saved.
-fn config_text<C: PretrainedConfig>(
-    config: &C,
-    class_name: &str,
-    tensors: &[Saved],
-) -> Result<String, SaveError> {
+fn config_text<C: PretrainedConfig>(config: &C, class_name: &str, tensors: &[Saved]) -> Result<String, SaveError> {
     let mut value = serde_json::to_value(config).map_err(SaveError::Config)?;
     let found = match &value {
         Value::Object(_) => "an object",
@@ -174,20 +145,15 @@ fn config_text<C: PretrainedConfig>(
     };
     fields.insert("architectures".to_owned(), json!([class_name]));
     if let Some(model_type) = C::MODEL_TYPES.first() {
-        fields
-            .entry("model_type")
-            .or_insert_with(|| json!(model_type));
+        fields.entry("model_type").or_insert_with(|| json!(model_type));
     }
-    let dtype = tensors
-        .iter()
-        .find(|tensor| tensor.float)
-        .and_then(|tensor| match tensor.dtype {
-            Dtype::F64 => Some("float64"),
-            Dtype::F32 => Some("float32"),
-            Dtype::F16 => Some("float16"),
-            Dtype::BF16 => Some("bfloat16"),
-            _ => None,
-        });
+    let dtype = tensors.iter().find(|tensor| tensor.float).and_then(|tensor| match tensor.dtype {
+        Dtype::F64 => Some("float64"),
+        Dtype::F32 => Some("float32"),
+        Dtype::F16 => Some("float16"),
+        Dtype::BF16 => Some("bfloat16"),
+        _ => None,
+    });
     if let Some(dtype) = dtype {
         fields.insert("dtype".to_owned(), json!(dtype));
     }
