@@ -1,6 +1,22 @@
 //! Recording and replacing the submodules of Burn models, and loading Hugging Face checkpoints into them.
 
+// The macros name this crate by its path, also inside it.
 extern crate self as patching_core;
 
+pub mod capture;
 pub mod class;
+pub mod prelude;
 pub mod weights;
+
+/// What the macros' code calls. Not for use by hand: it changes without notice.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::capture::check::{HoldsSomething, LayerCount, NoCaptureOutputs, Records};
+    pub use crate::capture::merge::{merged, merged_kwargs, merged_select_strategy, merged_use_cache};
+    pub use crate::capture::run::{Options, plan, run, run_captures};
+    pub use crate::capture::{Argument, Call, Field, NoTensor, Raw, enter, is_complete};
+    pub use crate::class::{ClassName, Construct, Erased, Hooked};
+    pub use inventory;
+}
+
+pub use capture_macros::{CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class};

@@ -1,5 +1,15 @@
 //! Module classes, the slots that hold their implementations, and how both are constructed.
 
+pub(crate) mod erase;
+mod hooked;
 mod init;
+mod module_class;
+mod slot;
+mod walk;
 
-pub use init::Init;
+pub use hooked::{Hooked, SlotId};
+pub use init::{Construct, Init};
+pub use module_class::{ClassName, Implements, ModuleClass, SlotModule, known_classes};
+pub use slot::{Erased, Slot};
+pub use walk::{SlotInfo, all_slots};
+pub(crate) use walk::{meet_recorders, own_slots};

@@ -1,0 +1,80 @@
+//! Compile-time checks of `#[derive(CanRecordOutputs)]`. Nothing here runs.
+
+use super::captured::Captured;
+use super::element::ElementAt;
+use crate::class::ModuleClass;
+
+/// A field that can hold recorded values of type `T`.
+#[diagnostic::on_unimplemented(
+    message = "the field of this key is `{Self}`, which cannot hold the recorded `{T}`",
+    label = "its class records `{T}` for a field `{Self}`",
+    note = "make the field `Captured<{T}>`, or choose another element with `OutputRecorder(Class, index = …)`"
+)]
+pub trait Holds<T> {}
+#[diagnostic::do_not_recommend]
+impl<T> Holds<T> for Captured<T> {}
+
+/// A field that can hold recorded values of some type, known only when the model runs.
+#[diagnostic::on_unimplemented(
+    message = "the field of this key is `{Self}`, which cannot hold recorded values",
+    label = "not a `Captured<…>`",
+    note = "make the field `Captured<Tensor<3>>` or a `Captured` of what is recorded"
+)]
+pub trait HoldsSomething {}
+#[diagnostic::do_not_recommend]
+impl<T> HoldsSomething for Captured<T> {}
+
+/// Class `Self` records its element `I` into a field `F`: one bound, so that one mistake is one error.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a module class",
+    label = "not a module class",
+    note = "write `#[module_class]` on the `impl` block that holds its `new` and `forward`"
+)]
+// no `do_not_recommend` on the impl: it would hide which condition failed
+pub trait Records<const I: isize, F>: ModuleClass {}
+impl<C: ModuleClass, F, const I: isize> Records<I, F> for C
+where
+    C::Output: ElementAt<I>,
+    F: Holds<<C::Output as ElementAt<I>>::Value>,
+{
+}
+
+/// Stands where a model has no `#[capture_outputs]` on its `forward`.
+pub struct WriteCaptureOutputsOnForward;
+
+/// Answers for models without `#[capture_outputs]`, whose macro writes an inherent function of the same name.
+pub trait NoCaptureOutputs {
+    fn __capture_output() -> &'static WriteCaptureOutputsOnForward {
+        unreachable!("only its type is looked at")
+    }
+}
+impl<T> NoCaptureOutputs for T {}
+
+/// A config's number of layers, for `num_hidden_layers_key`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a number of layers",
+    note = "`num_hidden_layers_key` names a field of the config that is a `usize` or another unsigned integer"
+)]
+pub trait LayerCount {
+    fn layer_count(&self) -> Option<usize>;
+}
+impl LayerCount for usize {
+    fn layer_count(&self) -> Option<usize> {
+        Some(*self)
+    }
+}
+macro_rules! layer_count {
+    ($($int:ty),*) => { $(
+        impl LayerCount for $int {
+            fn layer_count(&self) -> Option<usize> {
+                usize::try_from(*self).ok()
+            }
+        }
+    )* };
+}
+layer_count!(u16, u32, u64, i32, i64);
+impl<T: LayerCount> LayerCount for Option<T> {
+    fn layer_count(&self) -> Option<usize> {
+        self.as_ref().and_then(T::layer_count)
+    }
+}

@@ -1,0 +1,192 @@
+use super::check::{HoldsSomething, Records};
+use crate::class::{self, SlotInfo};
+use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor};
+use burn::tensor::Device;
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+
+/// Which class a recorder listens to.
+#[derive(Clone, Copy)]
+pub enum Target {
+    /// This class.
+    Class(fn() -> TypeId, &'static str),
+    /// The class of this name, whatever crate it is from.
+    Name(&'static str),
+}
+
+impl Target {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Class(_, name) | Self::Name(name) => name,
+        }
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One source of a key's values: a class, and which element of what it returns. Written by
+/// `#[can_record_outputs(…)]`.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputRecorder {
+    pub(crate) key: &'static str,
+    pub(crate) target: Target,
+    pub(crate) index: isize,
+    pub(crate) layer_name: Option<&'static str>,
+    pub(crate) capture_initial_hidden_state: bool,
+    pub(crate) num_hidden_layers: Option<fn(&dyn Any) -> Option<usize>>,
+}
+
+impl OutputRecorder {
+    /// Records element `I` of class `C`. `field` is never called: it tells the compiler the type of the key's field.
+    #[doc(hidden)]
+    pub const fn __class<C: Records<I, F>, const I: isize, F: 'static>(key: &'static str, _field: fn() -> &'static F) -> Self {
+        Self { key, target: Target::Class(TypeId::of::<C>, C::NAME), index: I, layer_name: None, capture_initial_hidden_state: true, num_hidden_layers: None }
+    }
+
+    #[doc(hidden)]
+    pub const fn __name<F: HoldsSomething + 'static>(key: &'static str, name: &'static str, index: isize, _field: fn() -> &'static F) -> Self {
+        Self { key, target: Target::Name(name), index, layer_name: None, capture_initial_hidden_state: true, num_hidden_layers: None }
+    }
+
+    #[doc(hidden)]
+    pub const fn __layer_name(mut self, name: &'static str) -> Self {
+        self.layer_name = Some(name);
+        self
+    }
+
+    #[doc(hidden)]
+    pub const fn __initial(mut self, capture: bool) -> Self {
+        self.capture_initial_hidden_state = capture;
+        self
+    }
+
+    #[doc(hidden)]
+    pub const fn __num_hidden_layers(mut self, count: fn(&dyn Any) -> Option<usize>) -> Self {
+        self.num_hidden_layers = Some(count);
+        self
+    }
+
+    /// The key it records for.
+    pub fn key(&self) -> &'static str {
+        self.key
+    }
+
+    /// `-1` and `1` are the same element of a pair.
+    pub(crate) fn element(&self, slot: &SlotInfo) -> Option<usize> {
+        super::selection::position(self.index, slot.arity)
+    }
+
+    pub(crate) fn matches(&self, slot: &SlotInfo) -> bool {
+        let class = match self.target {
+            Target::Class(id, _) => id() == slot.class_id,
+            Target::Name(name) => name == slot.class,
+        };
+        class && self.layer_name.is_none_or(|name| has_segments(&slot.path, name))
+    }
+}
+
+impl fmt::Display for OutputRecorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "element {} of `{}`", self.index, self.target.name())?;
+        if let Some(name) = self.layer_name { write!(f, " under `{name}`") } else { Ok(()) }
+    }
+}
+
+/// Whether `name`, one or more whole segments, is somewhere in `path`. Leading and trailing dots do not matter.
+fn has_segments(path: &str, name: &str) -> bool {
+    let name: Vec<&str> = name.split('.').filter(|segment| !segment.is_empty()).collect();
+    let path: Vec<&str> = path.split('.').collect();
+    name.is_empty() || path.windows(name.len()).any(|window| window == name)
+}
+
+/// A base model: what it declares it can record. Derived.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not declare what it can record",
+    label = "no `#[derive(CanRecordOutputs)]`",
+    note = "write `#[derive(CanRecordOutputs)]` on the struct, and `#[can_record_outputs(key = Class, …)]` for what it records"
+)]
+pub trait CanRecordOutputs: Module + 'static {
+    /// The model's name.
+    const MODEL: &'static str;
+    /// What the model declares.
+    const RECORDERS: &'static [OutputRecorder];
+
+    /// The field that marks this module as a base model.
+    fn output_recorders(&self) -> &OutputRecorders;
+}
+
+/// The recorders of one model instance: those that its type declares, unless this instance was given others.
+///
+/// Every base model has a field `recorders: OutputRecorders`, made with `OutputRecorders::default()`. It also marks
+/// where a base model begins: a model nested in another records by its own declaration.
+#[derive(Clone, Debug, Default)]
+pub struct OutputRecorders {
+    own: Option<Arc<[OutputRecorder]>>,
+}
+
+impl OutputRecorders {
+    pub(crate) fn or<'a>(&'a self, declared: &'a [OutputRecorder]) -> &'a [OutputRecorder] {
+        self.own.as_deref().unwrap_or(declared)
+    }
+}
+
+impl Module for OutputRecorders {
+    fn collect_devices(&self, devices: Devices) -> Devices {
+        devices
+    }
+    fn fork(self, _: &Device) -> Self {
+        self
+    }
+    fn to_device(self, _: &Device) -> Self {
+        self
+    }
+    fn train(self) -> Self {
+        self
+    }
+    fn valid(&self) -> Self {
+        self.clone()
+    }
+    fn materialize(self) -> Self {
+        self
+    }
+    fn num_params(&self) -> usize {
+        0
+    }
+    fn visit<V: ModuleVisitor>(&self, _: &mut V) {
+        class::meet_recorders();
+    }
+    fn map<M: ModuleMapper>(self, _: &mut M) -> Self {
+        self
+    }
+}
+
+impl ModuleDisplayDefault for OutputRecorders {
+    fn content(&self, content: Content) -> Option<Content> {
+        match &self.own {
+            None => content.add_formatted(&"as declared").optional(),
+            Some(own) => content.add_formatted(&format!("{} of this instance", own.len())).optional(),
+        }
+    }
+}
+
+impl ModuleDisplay for OutputRecorders {}
+
+#[cfg(test)]
+mod tests {
+    use super::has_segments;
+
+    #[test]
+    fn layer_names_are_whole_segments() {
+        assert!(has_segments("layers.0.crossattention", "crossattention"));
+        assert!(!has_segments("layers.0.crossattention", "attention"));
+        assert!(has_segments("layers.1.mlp.gate", "mlp.gate"));
+        assert!(has_segments("layers.1.mlp.gate", ".layers.1."));
+        assert!(!has_segments("layers.11.mlp", "layers.1"));
+        assert!(has_segments("anything", ""));
+    }
+}

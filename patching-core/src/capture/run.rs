@@ -1,0 +1,179 @@
+//! What `#[capture_outputs]` wraps around a base model's `forward`.
+
+use super::captured::{Origin, Raw};
+use super::collector::Collector;
+use super::defaults::ConfigDefaults;
+use super::error::{CaptureError, near};
+use super::kwargs::ForwardKwargs;
+use super::output::{Captures, ModelOutput};
+use super::plan::{Asked, CapturePlan};
+use super::recorder::CanRecordOutputs;
+use super::scope::Open;
+use super::selection::Flag;
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What `forward` under `#[capture_outputs]` returns: a request may fail.
+#[diagnostic::on_unimplemented(
+    message = "`#[capture_outputs]` needs a `forward` that returns a `Result`, not `{Self}`",
+    label = "must be `Result<_, E>` with `E: From<CaptureError>`",
+    note = "a request that cannot be met is an error: write `-> Result<{Self}, CaptureError>`"
+)]
+pub trait Fallible: Sized {
+    /// The output struct.
+    type Output: ModelOutput;
+    /// The error.
+    type Error: From<CaptureError>;
+    #[doc(hidden)]
+    fn into_result(self) -> Result<Self::Output, Self::Error>;
+    #[doc(hidden)]
+    fn from_result(result: Result<Self::Output, Self::Error>) -> Self;
+}
+
+impl<O: ModelOutput, E: From<CaptureError>> Fallible for Result<O, E> {
+    type Output = O;
+    type Error = E;
+    fn into_result(self) -> Self {
+        self
+    }
+    fn from_result(result: Self) -> Self {
+        result
+    }
+}
+
+/// What the macro knows of a `forward`.
+#[doc(hidden)]
+pub struct Options<'a> {
+    /// `tie_last_hidden_states` of the macro.
+    pub tie: bool,
+    /// Flags that are arguments of their own.
+    pub arguments: &'a [(&'static str, Flag)],
+}
+
+/// Keys that follow `attentions` unless something is said about them.
+const FOLLOWERS: [&str; 2] = ["cross_attentions", "mask_decoder_attentions"];
+
+/// What is asked for: the caller's word, else the config's, else nothing. Allocates nothing where that is nothing.
+fn resolve<M: CanRecordOutputs>(model: &M, config: &impl ConfigDefaults, kwargs: &ForwardKwargs, options: &Options<'_>) -> Result<Vec<Asked>, CaptureError> {
+    let recorders = model.output_recorders().or(M::RECORDERS);
+    for key in kwargs.keys().chain(kwargs.expected().map(|(key, _)| key)) {
+        if !recorders.iter().any(|recorder| recorder.key == key) {
+            return Err(unknown::<M>(key, recorders.iter().map(|recorder| recorder.key)));
+        }
+    }
+    let said = |key: &str| {
+        let argument = || options.arguments.iter().find(|(name, _)| *name == key).map_or(Flag::Unset, |(_, flag)| flag.clone());
+        let candidates: [&dyn Fn() -> Flag; 3] = [&|| kwargs.flag(key).clone(), &argument, &|| config.output_flag(key).unwrap_or_default()];
+        candidates.iter().map(|candidate| candidate()).find(|flag| *flag != Flag::Unset)
+    };
+    let mut asked = Vec::new();
+    for (n, recorder) in recorders.iter().enumerate() {
+        let key = recorder.key;
+        if recorders.iter().take(n).any(|earlier| earlier.key == key) {
+            continue;
+        }
+        let (flag, follows) = match said(key) {
+            Some(flag) => (flag, false),
+            None if FOLLOWERS.contains(&key) => (said("attentions").unwrap_or_default(), true),
+            None => (Flag::Off, false),
+        };
+        if flag.is_asked() {
+            asked.push(Asked { key, flag, follows });
+        }
+    }
+    if let Some((key, count)) = kwargs.expected().find(|(key, _)| !asked.iter().any(|asked| asked.key == *key)) {
+        return Err(CaptureError::Count { key: key.to_owned(), expected: count, found: 0 });
+    }
+    Ok(asked)
+}
+
+fn unknown<M: CanRecordOutputs>(key: &str, declared: impl Iterator<Item = &'static str>) -> CaptureError {
+    let mut known: Vec<&'static str> = Vec::new();
+    for key in declared {
+        if !known.contains(&key) {
+            known.push(key);
+        }
+    }
+    if known.is_empty() {
+        return CaptureError::NothingDeclared { model: M::MODEL, key: key.to_owned() };
+    }
+    // people write the flag's name for the key's
+    let bare = key.strip_prefix("output_").unwrap_or(key);
+    CaptureError::UnknownKey { model: M::MODEL, key: key.to_owned(), near: near(bare, known.iter().copied()), known }
+}
+
+/// What a request would record, without running anything.
+#[doc(hidden)]
+pub fn plan<M: CanRecordOutputs>(model: &M, config: &impl ConfigDefaults, kwargs: &ForwardKwargs) -> Result<CapturePlan, CaptureError> {
+    let asked = resolve(model, config, kwargs, &Options { tie: false, arguments: &[] })?;
+    CapturePlan::new(model, &asked, kwargs.expected())
+}
+
+/// Runs the body of a base model's `forward` and puts what was asked for into its output.
+#[doc(hidden)]
+#[inline]
+pub fn run<M: CanRecordOutputs, R: Fallible>(model: &M, config: &impl ConfigDefaults, kwargs: &ForwardKwargs, options: &Options<'_>, body: impl FnOnce() -> R) -> R {
+    match resolve(model, config, kwargs, options) {
+        Err(error) => R::from_result(Err(error.into())),
+        Ok(asked) if asked.is_empty() => {
+            let _blind = Open::blind();
+            body()
+        }
+        Ok(asked) => R::from_result(record(model, &asked, kwargs, tie(config, options), body)),
+    }
+}
+
+fn tie(config: &impl ConfigDefaults, options: &Options<'_>) -> bool {
+    config.tie_last_hidden_states().unwrap_or(options.tie)
+}
+
+fn record<M: CanRecordOutputs, R: Fallible>(model: &M, asked: &[Asked], kwargs: &ForwardKwargs, tie: bool, body: impl FnOnce() -> R) -> Result<R::Output, R::Error> {
+    let plan = CapturePlan::new(model, asked, kwargs.expected())?;
+    let collector = Arc::new(Collector::new(plan, kwargs.keep(), false, tie));
+    let mut output = {
+        let _open = Open::new(Some(collector.clone()));
+        body().into_result()?
+    };
+    fill(&mut output, &collector, tie, kwargs)?;
+    Ok(output)
+}
+
+fn fill<O: ModelOutput>(output: &mut O, collector: &Collector, tie: bool, kwargs: &ForwardKwargs) -> Result<(), CaptureError> {
+    let mut values = collector.finish()?;
+    for (order, planned) in collector.plan.keys().iter().enumerate() {
+        if let Some(mut raw) = values.remove(planned.key) {
+            if let Some((_, expected)) = kwargs.expected().find(|(key, count)| *key == planned.key && *count != raw.len) {
+                return Err(CaptureError::Count { key: planned.key.to_owned(), expected, found: raw.len });
+            }
+            raw.origin = Some(Origin { output: TypeId::of::<O>(), order });
+            output.__fill(planned.key, raw)?;
+        }
+    }
+    if tie {
+        output.__tie(kwargs.keep());
+    }
+    Ok(())
+}
+
+/// Only the recorded values; the run stops as soon as they are there, where that can be known.
+#[doc(hidden)]
+pub fn run_captures<M: CanRecordOutputs, R: Fallible>(model: &M, config: &impl ConfigDefaults, kwargs: &ForwardKwargs, options: &Options<'_>, body: impl FnOnce() -> R) -> Result<Captures<R::Output>, R::Error> {
+    let asked = resolve(model, config, kwargs, options)?;
+    let tie = tie(config, options);
+    let plan = CapturePlan::new(model, &asked, kwargs.expected())?;
+    let collector = Arc::new(Collector::new(plan, kwargs.keep(), true, tie));
+    let result = {
+        let _open = Open::new(Some(collector.clone()));
+        body().into_result()
+    };
+    let values = match result {
+        Ok(mut output) => {
+            fill(&mut output, &collector, tie, kwargs)?;
+            R::Output::KEYS.iter().filter_map(|key| Some((*key, output.__take(key)?))).collect::<BTreeMap<_, Raw>>()
+        }
+        Err(_) if collector.has_left() => collector.finish()?,
+        Err(error) => return Err(error),
+    };
+    Ok(Captures::new(values))
+}
