@@ -58,18 +58,12 @@ pub enum LogitsToKeep {
 impl TextInputs {
     /// Token ids, `[batch, seq]`.
     pub fn new(input_ids: Tensor<2, Int>) -> Self {
-        Self {
-            input_ids: Some(input_ids),
-            ..Self::default()
-        }
+        Self { input_ids: Some(input_ids), ..Self::default() }
     }
 
     /// Embeddings in place of token ids, `[batch, seq, hidden]`.
     pub fn from_embeds(inputs_embeds: Tensor<3>) -> Self {
-        Self {
-            inputs_embeds: Some(inputs_embeds),
-            ..Self::default()
-        }
+        Self { inputs_embeds: Some(inputs_embeds), ..Self::default() }
     }
 
     /// Says which tokens are padding (zero), `[batch, past + seq]`.

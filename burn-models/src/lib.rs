@@ -11,11 +11,12 @@ pub mod generation;
 mod inputs;
 pub mod layers;
 pub mod llama;
+pub mod mistral;
 pub mod models;
 mod outputs;
+pub mod qwen2;
+pub mod qwen3;
 
 pub use error::ForwardError;
 pub use inputs::{Labels, LogitsToKeep, TextInputs};
-pub use outputs::{
-    BaseModelOutputWithPast, CausalLMOutputWithPast, SequenceClassifierOutputWithPast,
-};
+pub use outputs::{BaseModelOutputWithPast, CausalLMOutputWithPast, SequenceClassifierOutputWithPast};

@@ -3,12 +3,8 @@
 use crate::config::{ConfigError, DecoderConfig};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
-use crate::layers::{
-    Pooled, causal_lm_loss, classification_loss, last_tokens, linear, lm_logits, select_positions,
-};
-use crate::outputs::{
-    BaseModelOutputWithPast, CausalLMOutputWithPast, SequenceClassifierOutputWithPast,
-};
+use crate::layers::{Pooled, causal_lm_loss, classification_loss, last_tokens, linear, lm_logits, select_positions};
+use crate::outputs::{BaseModelOutputWithPast, CausalLMOutputWithPast, SequenceClassifierOutputWithPast};
 use burn::nn::{Embedding, Linear};
 use patching_core::prelude::*;
 
@@ -19,11 +15,8 @@ pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> {
     /// # Errors
     ///
     /// When the inputs do not fit, or something that was asked for cannot be recorded.
-    fn forward_base(
-        &self,
-        inputs: TextInputs,
-        kwargs: &ForwardKwargs,
-    ) -> Result<BaseModelOutputWithPast, ForwardError>;
+    fn forward_base(&self, inputs: TextInputs, kwargs: &ForwardKwargs)
+    -> Result<BaseModelOutputWithPast, ForwardError>;
 
     /// The table of token embeddings.
     fn embedding(&self) -> &Embedding;
@@ -84,10 +77,7 @@ pub(crate) fn forward_classifier<M: BaseModel>(
     let labels = inputs.labels.take();
     let input_ids = inputs.input_ids.clone();
     let mut base = model.forward_base(inputs, kwargs)?;
-    let by = Pooled {
-        input_ids: input_ids.as_ref(),
-        pad_token_id: config.pad_token_id(),
-    };
+    let by = Pooled { input_ids: input_ids.as_ref(), pad_token_id: config.pad_token_id() };
     let logits = linear(score, last_tokens(base.last_hidden_state.clone(), by)?);
     let loss = match labels {
         Some(labels) => {
@@ -133,10 +123,7 @@ macro_rules! base_model {
                 &self.embed_tokens
             }
 
-            fn set_attn_implementation(
-                &mut self,
-                name: &str,
-            ) -> Result<(), $crate::config::ConfigError> {
+            fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
                 $crate::layers::attention::AttentionInterface::check(Some(name))?;
                 self.config.general.attn_implementation = Some(name.to_owned());
                 Ok(())
@@ -152,10 +139,7 @@ macro_rules! causal_lm {
         impl $head {
             /// Fresh parameters.
             pub fn new(config: &$config, init: &Init) -> Self {
-                Self {
-                    model: $model::new(config, init),
-                    lm_head: $crate::layers::new_lm_head(config, init.device()),
-                }
+                Self { model: $model::new(config, init), lm_head: $crate::layers::new_lm_head(config, init.device()) }
             }
 
             /// Runs the model and computes logits, `[batch, positions kept, vocabulary]`.
@@ -191,10 +175,7 @@ macro_rules! causal_lm {
             /// # Errors
             ///
             /// An unknown name is an error that lists the choices.
-            pub fn set_attn_implementation(
-                &mut self,
-                name: &str,
-            ) -> Result<(), $crate::config::ConfigError> {
+            pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
                 $crate::models::BaseModel::set_attn_implementation(&mut self.model, name)
             }
         }
@@ -262,10 +243,7 @@ macro_rules! sequence_classifier {
             /// # Errors
             ///
             /// An unknown name is an error that lists the choices.
-            pub fn set_attn_implementation(
-                &mut self,
-                name: &str,
-            ) -> Result<(), $crate::config::ConfigError> {
+            pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
                 $crate::models::BaseModel::set_attn_implementation(&mut self.model, name)
             }
         }

@@ -86,15 +86,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    pub(crate) fn out_of_range(
-        field: &'static str,
-        found: impl ToString,
-        expected: impl Into<String>,
-    ) -> Self {
-        Self::OutOfRange {
-            field,
-            found: found.to_string(),
-            expected: expected.into(),
-        }
+    pub(crate) fn out_of_range(field: &'static str, found: impl ToString, expected: impl Into<String>) -> Self {
+        Self::OutOfRange { field, found: found.to_string(), expected: expected.into() }
     }
 }

@@ -41,19 +41,14 @@ pub struct GeneralConfig {
 impl GeneralConfig {
     /// The general part of a fresh config of `model_type`.
     pub fn new(model_type: &str) -> Self {
-        Self {
-            model_type: model_type.to_owned(),
-            ..Self::default()
-        }
+        Self { model_type: model_type.to_owned(), ..Self::default() }
     }
 
     /// How many labels a classifier distinguishes: as many as `id2label` names, else `num_labels`, else 2.
     pub fn num_labels(&self) -> usize {
         let named = self.id2label.as_ref().map(BTreeMap::len);
         let counted = || self.extra.get("num_labels").and_then(Value::as_u64);
-        named
-            .or_else(|| counted().and_then(|n| usize::try_from(n).ok()))
-            .unwrap_or(2)
+        named.or_else(|| counted().and_then(|n| usize::try_from(n).ok())).unwrap_or(2)
     }
 
     /// Says how many labels a classifier distinguishes, with the reference's default names.
@@ -73,10 +68,9 @@ impl GeneralConfig {
     /// Checks that what the config says of the output `key` is a flag.
     pub(crate) fn check_output(&self, key: &str) -> Result<(), ConfigError> {
         match self.extra.get(&format!("output_{key}")) {
-            Some(found) if self.output_flag(key).is_none() => Err(ConfigError::Flag {
-                key: key.to_owned(),
-                found: found.to_string(),
-            }),
+            Some(found) if self.output_flag(key).is_none() => {
+                Err(ConfigError::Flag { key: key.to_owned(), found: found.to_string() })
+            }
             _ => Ok(()),
         }
     }

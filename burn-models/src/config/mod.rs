@@ -15,4 +15,4 @@ pub use normalize::normalized;
 pub use rope::{RopeParameters, RopeType};
 pub use token_ids::TokenIds;
 
-pub(crate) use decoder::decoder_config;
+pub(crate) use decoder::{decoder_config, layered_window, multiple_of, validate_layer_types};

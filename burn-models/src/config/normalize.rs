@@ -60,8 +60,7 @@ fn collect_rope(config: &mut Map<String, Value>) {
     }
     let is_llama3 = rope.get("rope_type").and_then(Value::as_str) == Some("llama3");
     if is_llama3 && let Some(length) = config.get("max_position_embeddings") {
-        rope.entry("original_max_position_embeddings")
-            .or_insert_with(|| length.clone());
+        rope.entry("original_max_position_embeddings").or_insert_with(|| length.clone());
     }
     if !rope.is_empty() {
         config.insert("rope_parameters".to_owned(), Value::Object(rope));
@@ -74,9 +73,7 @@ mod tests {
     use serde_json::json;
 
     fn of(value: Value) -> Value {
-        let Value::Object(map) = value else {
-            unreachable!("the tests pass objects")
-        };
+        let Value::Object(map) = value else { unreachable!("the tests pass objects") };
         Value::Object(normalized(map))
     }
 
@@ -96,10 +93,7 @@ mod tests {
         let both = of(json!({
             "dtype": "a", "torch_dtype": "b", "rope_theta": 1.0, "rope_parameters": {"rope_theta": 2.0}
         }));
-        assert_eq!(
-            both,
-            json!({"dtype": "a", "rope_parameters": {"rope_theta": 2.0}})
-        );
+        assert_eq!(both, json!({"dtype": "a", "rope_parameters": {"rope_theta": 2.0}}));
     }
 
     #[test]

@@ -64,10 +64,7 @@ impl Default for RopeParameters {
 impl RopeParameters {
     /// The default kind with this base wavelength.
     pub fn new(rope_theta: f64) -> Self {
-        Self {
-            rope_theta,
-            ..Self::default()
-        }
+        Self { rope_theta, ..Self::default() }
     }
 
     /// The kind.
@@ -80,10 +77,7 @@ impl RopeParameters {
             "default" => Ok(RopeType::Default),
             "linear" => Ok(RopeType::Linear),
             "llama3" => Ok(RopeType::Llama3),
-            other => Err(ConfigError::UnsupportedRope {
-                found: other.to_owned(),
-                known: RopeType::NAMES.to_vec(),
-            }),
+            other => Err(ConfigError::UnsupportedRope { found: other.to_owned(), known: RopeType::NAMES.to_vec() }),
         }
     }
 
@@ -107,11 +101,7 @@ impl RopeParameters {
         if let Some(share) = self.partial_rotary_factor
             && !(share > 0.0 && share <= 1.0)
         {
-            return Err(ConfigError::out_of_range(
-                "partial_rotary_factor",
-                share,
-                "more than 0 and at most 1",
-            ));
+            return Err(ConfigError::out_of_range("partial_rotary_factor", share, "more than 0 and at most 1"));
         }
         let turned = self.rotary_dim(head_dim);
         if turned == 0 || turned % 2 == 1 {
@@ -127,11 +117,7 @@ impl RopeParameters {
         if kind == RopeType::Llama3 {
             let low = positive("low_freq_factor", self.low_freq_factor, kind)?;
             let high = positive("high_freq_factor", self.high_freq_factor, kind)?;
-            positive(
-                "original_max_position_embeddings",
-                self.original_max_position_embeddings,
-                kind,
-            )?;
+            positive("original_max_position_embeddings", self.original_max_position_embeddings, kind)?;
             if high <= low {
                 return Err(ConfigError::out_of_range(
                     "high_freq_factor",
@@ -145,10 +131,8 @@ impl RopeParameters {
 }
 
 fn positive(field: &'static str, value: Option<f64>, kind: RopeType) -> Result<f64, ConfigError> {
-    let value = value.ok_or_else(|| ConfigError::Missing {
-        field,
-        because: format!("the rope_type `{kind:?}`").to_lowercase(),
-    })?;
+    let value = value
+        .ok_or_else(|| ConfigError::Missing { field, because: format!("the rope_type `{kind:?}`").to_lowercase() })?;
     if value.is_finite() && value > 0.0 {
         Ok(value)
     } else {

@@ -75,19 +75,12 @@ impl GenerationConfig {
 
     /// Greedy, `max_new_tokens` more tokens.
     pub fn greedy(max_new_tokens: usize) -> Self {
-        Self {
-            max_new_tokens: Some(max_new_tokens),
-            ..Self::default()
-        }
+        Self { max_new_tokens: Some(max_new_tokens), ..Self::default() }
     }
 
     /// Sampling, `max_new_tokens` more tokens, beginning at `seed`.
     pub fn sample(max_new_tokens: usize, seed: u64) -> Self {
-        Self {
-            do_sample: true,
-            seed: Some(seed),
-            ..Self::greedy(max_new_tokens)
-        }
+        Self { do_sample: true, seed: Some(seed), ..Self::greedy(max_new_tokens) }
     }
 
     /// Reads the folder's `generation_config.json`; without one, the defaults.
@@ -97,10 +90,7 @@ impl GenerationConfig {
     /// When the file is there, but cannot be read, is too large, or is not what it should be.
     pub fn from_pretrained(dir: impl AsRef<Path>) -> Result<Self, GenerateError> {
         let path = dir.as_ref().join(Self::FILE_NAME);
-        let file = |problem: String| GenerateError::File {
-            path: path.clone(),
-            problem,
-        };
+        let file = |problem: String| GenerateError::File { path: path.clone(), problem };
         let size = match std::fs::metadata(&path) {
             Ok(metadata) if metadata.is_file() => metadata.len(),
             Ok(_) => return Err(file("not a file".to_owned())),
@@ -124,13 +114,7 @@ impl GenerationConfig {
     ///
     /// [`GenerateError::Setting`] names the first that does not.
     pub fn validate(&self) -> Result<(), GenerateError> {
-        let wrong = |name, found: String, expected| {
-            Err(GenerateError::Setting {
-                name,
-                found,
-                expected,
-            })
-        };
+        let wrong = |name, found: String, expected| Err(GenerateError::Setting { name, found, expected });
         if let Some(temperature) = self.temperature
             && !(temperature.is_finite() && temperature > 0.0)
         {

@@ -2,11 +2,11 @@
 
 mod config;
 mod error;
-mod run;
 mod output;
+mod run;
 mod sampling;
 
 pub use config::GenerationConfig;
 pub use error::GenerateError;
-pub use run::{generate, generate_with};
 pub use output::{GenerateOutput, Step};
+pub use run::{generate, generate_with};

@@ -1,6 +1,5 @@
 use super::sampling::Chooser;
 use super::{GenerateError, GenerateOutput, GenerationConfig, Step};
-use crate::config::DecoderConfig;
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
 use crate::models::CausalLM;
@@ -50,12 +49,7 @@ pub fn generate_with<M: CausalLM>(
         run.inputs.cache = output.cache.take();
         let scores = last_scores(&output)?;
         let tokens = run.choose(&scores, index, &mut chooser)?;
-        let step = Step {
-            index,
-            tokens: &tokens,
-            finished: &run.finished,
-            output: &output,
-        };
+        let step = Step { index, tokens: &tokens, finished: &run.finished, output: &output };
         let flow = callback(step);
         let recorded = output.hidden_states.is_recorded() || output.attentions.is_recorded();
         if recorded || config.output_logits {
@@ -66,11 +60,7 @@ pub fn generate_with<M: CausalLM>(
             break;
         }
     }
-    Ok(GenerateOutput {
-        sequences: run.sequences(),
-        new_tokens: run.new_tokens,
-        steps,
-    })
+    Ok(GenerateOutput { sequences: run.sequences(), new_tokens: run.new_tokens, steps })
 }
 
 /// The state between two steps.
@@ -142,19 +132,11 @@ impl Run {
     /// Takes the inputs of the next forward pass; the cache goes with them.
     fn inputs(&mut self) -> TextInputs {
         let cache = self.inputs.cache.take();
-        TextInputs {
-            cache,
-            ..self.inputs.clone()
-        }
+        TextInputs { cache, ..self.inputs.clone() }
     }
 
     /// One token for each sequence: padding if it has ended.
-    fn choose(
-        &mut self,
-        scores: &[f32],
-        step: usize,
-        chooser: &mut Chooser,
-    ) -> Result<Vec<i64>, GenerateError> {
+    fn choose(&mut self, scores: &[f32], step: usize, chooser: &mut Chooser) -> Result<Vec<i64>, GenerateError> {
         let batch = self.finished.len();
         let vocabulary = scores.len() / batch.max(1);
         let mut tokens = Vec::with_capacity(batch);
@@ -164,9 +146,7 @@ impl Run {
                 tokens.push(pad);
                 continue;
             }
-            let token = chooser
-                .choose(scores)
-                .ok_or(GenerateError::NoFiniteScore { row, step })?;
+            let token = chooser.choose(scores).ok_or(GenerateError::NoFiniteScore { row, step })?;
             let token = token as i64;
             tokens.push(token);
             self.new_tokens[row].push(token);
@@ -187,11 +167,7 @@ impl Run {
             Some(old) => Tensor::cat(vec![old, new], 1),
             None => new,
         };
-        self.inputs.input_ids = Some(if cached {
-            next
-        } else {
-            joined(self.inputs.input_ids.take(), next)
-        });
+        self.inputs.input_ids = Some(if cached { next } else { joined(self.inputs.input_ids.take(), next) });
         if let Some(mask) = self.inputs.attention_mask.take() {
             let one = Tensor::ones([batch, 1], (&self.device, mask.dtype()));
             self.inputs.attention_mask = Some(joined(Some(mask), one));

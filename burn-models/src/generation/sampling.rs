@@ -24,10 +24,7 @@ impl Chooser {
         if !config.do_sample {
             return Self::Greedy;
         }
-        let random = config.seed.map_or_else(
-            || StdRng::from_rng(&mut rand::rng()),
-            StdRng::seed_from_u64,
-        );
+        let random = config.seed.map_or_else(|| StdRng::from_rng(&mut rand::rng()), StdRng::seed_from_u64);
         Self::Sample {
             temperature: config.temperature.unwrap_or(1.0),
             top_k: config.top_k.filter(|k| *k > 0),
@@ -40,12 +37,7 @@ impl Chooser {
     pub(super) fn choose(&mut self, scores: &[f32]) -> Option<usize> {
         match self {
             Self::Greedy => greedy(scores),
-            Self::Sample {
-                temperature,
-                top_k,
-                top_p,
-                random,
-            } => {
+            Self::Sample { temperature, top_k, top_p, random } => {
                 let mut candidates = candidates(scores, *top_k);
                 let total = weigh(&mut candidates, *temperature)?;
                 let total = match *top_p {
@@ -71,8 +63,7 @@ fn greedy(scores: &[f32]) -> Option<usize> {
             best = Some((token, score));
         }
     }
-    best.filter(|(_, score)| *score > f32::NEG_INFINITY)
-        .map(|(token, _)| token)
+    best.filter(|(_, score)| *score > f32::NEG_INFINITY).map(|(token, _)| token)
 }
 
 /// Tokens with their scores, the highest first; at most `top_k`, and those that tie with the last of them.
@@ -150,32 +141,19 @@ mod tests {
     #[test]
     fn top_k_and_top_p_cut_the_tail() {
         let scores = [4.0, 1.0, 3.0, 2.0];
-        let top_k = GenerationConfig {
-            top_k: Some(2),
-            temperature: Some(10.0),
-            ..config(1)
-        };
+        let top_k = GenerationConfig { top_k: Some(2), temperature: Some(10.0), ..config(1) };
         let mut drawn = sample(top_k, &scores, 200);
         drawn.sort_unstable();
         drawn.dedup();
         assert_eq!(drawn, [0, 2]);
-        let top_p = GenerationConfig {
-            top_p: Some(0.5),
-            ..config(1)
-        };
+        let top_p = GenerationConfig { top_p: Some(0.5), ..config(1) };
         assert!(sample(top_p, &scores, 200).iter().all(|d| *d == 0));
     }
 
     #[test]
     fn a_seed_repeats_itself() {
         let scores = [0.0; 50];
-        assert_eq!(
-            sample(config(3), &scores, 20),
-            sample(config(3), &scores, 20)
-        );
-        assert_ne!(
-            sample(config(3), &scores, 20),
-            sample(config(4), &scores, 20)
-        );
+        assert_eq!(sample(config(3), &scores, 20), sample(config(3), &scores, 20));
+        assert_ne!(sample(config(3), &scores, 20), sample(config(4), &scores, 20));
     }
 }

@@ -44,12 +44,7 @@ impl Cache {
     ///
     /// - `keys`, `values`: `[batch, key heads, new tokens, head size]`
     /// - output: the same with the tokens that are kept in front
-    pub fn update(
-        &mut self,
-        layer: usize,
-        keys: Tensor<4>,
-        values: Tensor<4>,
-    ) -> (Tensor<4>, Tensor<4>) {
+    pub fn update(&mut self, layer: usize, keys: Tensor<4>, values: Tensor<4>) -> (Tensor<4>, Tensor<4>) {
         match self.layers.get_mut(layer) {
             Some(layer) => layer.update(keys, values),
             None => (keys, values),
@@ -58,26 +53,15 @@ impl Cache {
 
     /// Checks that it fits a batch of `batch` sequences and a model of `layers` layers.
     pub(crate) fn check(&self, batch: usize, layers: usize) -> Result<(), ForwardError> {
-        let counts = [
-            ("layers", self.layers.len(), layers),
-            ("sequences", self.batch_size().unwrap_or(batch), batch),
-        ];
+        let counts = [("layers", self.layers.len(), layers), ("sequences", self.batch_size().unwrap_or(batch), batch)];
         for (what, found, expected) in counts {
             if found != expected {
-                return Err(ForwardError::Cache {
-                    what,
-                    found,
-                    expected,
-                });
+                return Err(ForwardError::Cache { what, found, expected });
             }
         }
         let expected = self.sequence_length();
         match self.layers.iter().position(|layer| layer.seen != expected) {
-            Some(layer) => Err(ForwardError::CacheInconsistent {
-                layer,
-                found: self.layers[layer].seen,
-                expected,
-            }),
+            Some(layer) => Err(ForwardError::CacheInconsistent { layer, found: self.layers[layer].seen, expected }),
             None => Ok(()),
         }
     }
@@ -97,13 +81,7 @@ pub struct CacheLayer {
 
 impl CacheLayer {
     fn new(window: Option<usize>) -> Self {
-        Self {
-            window,
-            seen: 0,
-            buffers: None,
-            start: 0,
-            end: 0,
-        }
+        Self { window, seen: 0, buffers: None, start: 0, end: 0 }
     }
 
     /// How far back the layer looks; `None`: to the first token.
@@ -131,8 +109,7 @@ impl CacheLayer {
     /// How many of the kept tokens the next one can look at.
     fn reach(&self) -> usize {
         let kept = self.end - self.start;
-        self.window
-            .map_or(kept, |window| kept.min(window.saturating_sub(1)))
+        self.window.map_or(kept, |window| kept.min(window.saturating_sub(1)))
     }
 
     fn update(&mut self, keys: Tensor<4>, values: Tensor<4>) -> (Tensor<4>, Tensor<4>) {
@@ -166,10 +143,7 @@ impl CacheLayer {
             None => unreachable!("set two lines above"),
         };
         let all = from..self.end;
-        (
-            keys.slice_dim(2, all.clone()),
-            values.slice_dim(2, all),
-        )
+        (keys.slice_dim(2, all.clone()), values.slice_dim(2, all))
     }
 }
 
@@ -178,10 +152,7 @@ fn moved(buffer: Tensor<4>, kept: std::ops::Range<usize>, new: usize) -> Tensor<
     let [batch, heads, _, size] = buffer.dims();
     let needed = kept.len() + new;
     let room = (2 * needed).next_multiple_of(STEP);
-    let larger = Tensor::zeros(
-        [batch, heads, room, size],
-        (&buffer.device(), buffer.dtype()),
-    );
+    let larger = Tensor::zeros([batch, heads, room, size], (&buffer.device(), buffer.dtype()));
     if kept.is_empty() {
         return larger;
     }
@@ -202,9 +173,7 @@ mod tests {
     /// Keys and values that name their positions: `[1, 1, tokens, 1]`.
     fn tokens(range: std::ops::Range<i64>) -> Tensor<4> {
         let length = range.clone().count();
-        Tensor::<1, Int>::arange(range, &Device::flex())
-            .float()
-            .reshape([1, 1, length, 1])
+        Tensor::<1, Int>::arange(range, &Device::flex()).float().reshape([1, 1, length, 1])
     }
 
     fn values(tensor: &Tensor<4>) -> Vec<i64> {

@@ -66,14 +66,7 @@ impl LayerContext {
                 masks.push((window, implementation.mask(&windowed(&request, window))));
             }
         }
-        let context = Self {
-            rotary: None,
-            position_ids,
-            cache,
-            keep_cache,
-            masks,
-            implementation,
-        };
+        let context = Self { rotary: None, position_ids, cache, keep_cache, masks, implementation };
         Ok((embedded, context))
     }
 
@@ -120,29 +113,15 @@ fn embedded(
     input_ids: Option<Tensor<2, Int>>,
     inputs_embeds: Option<Tensor<3>>,
 ) -> Result<Tensor<3>, ForwardError> {
-    let shape = |name, found: Vec<usize>, expected: String| {
-        Err(ForwardError::Shape {
-            name,
-            found,
-            expected,
-        })
-    };
+    let shape = |name, found: Vec<usize>, expected: String| Err(ForwardError::Shape { name, found, expected });
     match (input_ids, inputs_embeds) {
         (Some(ids), None) => match ids.dims() {
-            [0, _] | [_, 0] => shape(
-                "input_ids",
-                ids.dims().to_vec(),
-                "[batch, seq], neither of them zero".to_owned(),
-            ),
+            [0, _] | [_, 0] => shape("input_ids", ids.dims().to_vec(), "[batch, seq], neither of them zero".to_owned()),
             _ => embed(table, ids),
         },
         (None, Some(embeds)) => match embeds.dims() {
             [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => Ok(embeds),
-            dims => shape(
-                "inputs_embeds",
-                dims.to_vec(),
-                format!("[batch, seq, {hidden_size}], none of them zero"),
-            ),
+            dims => shape("inputs_embeds", dims.to_vec(), format!("[batch, seq, {hidden_size}], none of them zero")),
         },
         (None, None) => Err(ForwardError::Inputs { found: "neither" }),
         (Some(_), Some(_)) => Err(ForwardError::Inputs { found: "both" }),
@@ -169,10 +148,7 @@ fn positions(
     }
 }
 
-fn padding(
-    mask: Option<Tensor<2, Int>>,
-    expected: [usize; 2],
-) -> Result<Option<Tensor<2, Int>>, ForwardError> {
+fn padding(mask: Option<Tensor<2, Int>>, expected: [usize; 2]) -> Result<Option<Tensor<2, Int>>, ForwardError> {
     match mask {
         Some(mask) if mask.dims() != expected => Err(ForwardError::Shape {
             name: "attention_mask",

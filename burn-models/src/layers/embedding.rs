@@ -5,9 +5,7 @@ use burn::tensor::{Device, Int, Tensor};
 
 /// An embedding with normally distributed rows of standard deviation `std`.
 pub fn new_embedding(vocab_size: usize, hidden_size: usize, std: f64, device: &Device) -> Embedding {
-    Embedding {
-        weight: Initializer::Normal { mean: 0.0, std }.init([vocab_size, hidden_size], device),
-    }
+    Embedding { weight: Initializer::Normal { mean: 0.0, std }.init([vocab_size, hidden_size], device) }
 }
 
 /// Looks up token ids: `[batch, seq]` to `[batch, seq, hidden]`.
@@ -23,11 +21,8 @@ pub fn embed(table: &Embedding, input_ids: Tensor<2, Int>) -> Result<Tensor<3>, 
     let weight = table.weight.val();
     let [vocab_size, _] = weight.dims();
     check_ids("input_ids", &input_ids, vocab_size)?;
-    let input_ids = if is_host(&input_ids.device()) {
-        input_ids
-    } else {
-        input_ids.clamp(0, vocab_size.saturating_sub(1) as i64)
-    };
+    let input_ids =
+        if is_host(&input_ids.device()) { input_ids } else { input_ids.clamp(0, vocab_size.saturating_sub(1) as i64) };
     Ok(burn::tensor::module::embedding(weight, input_ids))
 }
 
@@ -66,10 +61,7 @@ pub(crate) fn is_flex(device: &Device) -> bool {
 /// Whether `device` is burn-ndarray, with or without autodiff.
 pub(crate) fn is_ndarray(device: &Device) -> bool {
     #[cfg(feature = "ndarray")]
-    #[allow(
-        deprecated,
-        reason = "the backend is supported for as long as it exists"
-    )]
+    #[allow(deprecated, reason = "the backend is supported for as long as it exists")]
     return *device == Device::ndarray();
     #[cfg(not(feature = "ndarray"))]
     {

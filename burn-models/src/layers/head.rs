@@ -25,10 +25,7 @@ pub fn lm_logits(head: Option<&Linear>, table: &Embedding, hidden: Tensor<3>) ->
     let [batch, seq, size] = hidden.dims();
     let weight = table.weight.val();
     let [vocabulary, _] = weight.dims();
-    hidden
-        .reshape([batch * seq, size])
-        .matmul(weight.transpose())
-        .reshape([batch, seq, vocabulary])
+    hidden.reshape([batch * seq, size]).matmul(weight.transpose()).reshape([batch, seq, vocabulary])
 }
 
 /// Keeps some positions of `[batch, seq, hidden]`.
@@ -36,10 +33,7 @@ pub fn lm_logits(head: Option<&Linear>, table: &Embedding, hidden: Tensor<3>) ->
 /// # Errors
 ///
 /// When there are none of them, or more than there are positions.
-pub fn select_positions(
-    hidden: Tensor<3>,
-    keep: LogitsToKeep,
-) -> Result<Tensor<3>, ForwardError> {
+pub fn select_positions(hidden: Tensor<3>, keep: LogitsToKeep) -> Result<Tensor<3>, ForwardError> {
     let [_, seq, _] = hidden.dims();
     match keep {
         LogitsToKeep::All => Ok(hidden),

@@ -3,13 +3,7 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 
 /// A linear map with normally distributed weights of standard deviation `std` and, if wanted, a bias of zeros.
-pub fn new_linear(
-    inputs: usize,
-    outputs: usize,
-    bias: bool,
-    std: f64,
-    device: &Device,
-) -> Linear {
+pub fn new_linear(inputs: usize, outputs: usize, bias: bool, std: f64, device: &Device) -> Linear {
     let weight = Initializer::Normal { mean: 0.0, std }.init([inputs, outputs], device);
     let bias = bias.then(|| Initializer::Zeros.init([outputs], device));
     Linear { weight, bias }

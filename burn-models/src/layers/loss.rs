@@ -66,10 +66,7 @@ pub fn classification_loss(
         }
         ("regression" | "multi_label_classification", Labels::Targets(targets)) => {
             if targets.dims() != [batch, count] {
-                return Err(labels_shape(
-                    targets.dims().to_vec(),
-                    format!("[{batch}, {count}]"),
-                ));
+                return Err(labels_shape(targets.dims().to_vec(), format!("[{batch}, {count}]")));
             }
             let logits = logits.cast(DType::F32);
             let targets = targets.cast(DType::F32);
@@ -77,17 +74,14 @@ pub fn classification_loss(
                 (logits - targets).square().mean()
             } else {
                 // log(1 + e^x) - x * target, without overflow
-                let softplus =
-                    activation::relu(logits.clone()) + (logits.clone().abs().neg().exp() + 1.0).log();
+                let softplus = activation::relu(logits.clone()) + (logits.clone().abs().neg().exp() + 1.0).log();
                 (softplus - logits * targets).mean()
             })
         }
         (problem, labels) => {
             let expected = match problem {
                 "single_label_classification" => "classes of shape [batch]".to_owned(),
-                "regression" | "multi_label_classification" => {
-                    "targets of shape [batch, labels]".to_owned()
-                }
+                "regression" | "multi_label_classification" => "targets of shape [batch, labels]".to_owned(),
                 other => format!(
                     "a problem_type of regression, single_label_classification or multi_label_classification, not `{other}`"
                 ),
@@ -110,11 +104,7 @@ fn cross_entropy(scores: Tensor<2>, labels: Tensor<1, Int>) -> Result<Tensor<1>,
 }
 
 fn labels_shape(found: Vec<usize>, expected: String) -> ForwardError {
-    ForwardError::Shape {
-        name: "labels",
-        found,
-        expected,
-    }
+    ForwardError::Shape { name: "labels", found, expected }
 }
 
 fn wrong_kind(labels: &Labels, expected: &str) -> ForwardError {
@@ -123,8 +113,5 @@ fn wrong_kind(labels: &Labels, expected: &str) -> ForwardError {
         Labels::Classes(classes) => ("classes", classes.dims().to_vec()),
         Labels::Targets(targets) => ("targets", targets.dims().to_vec()),
     };
-    ForwardError::Labels {
-        found: format!("{kind} of shape {shape:?}"),
-        expected: expected.to_owned(),
-    }
+    ForwardError::Labels { found: format!("{kind} of shape {shape:?}"), expected: expected.to_owned() }
 }

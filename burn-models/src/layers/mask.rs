@@ -21,18 +21,12 @@ impl AttentionMask {
 
     /// Every query looks at its own key and those before it.
     pub fn causal() -> Self {
-        Self {
-            bias: None,
-            is_causal: true,
-        }
+        Self { bias: None, is_causal: true }
     }
 
     /// By a tensor that is added to the scores.
     pub fn biased(bias: Tensor<4>) -> Self {
-        Self {
-            bias: Some(bias),
-            is_causal: false,
-        }
+        Self { bias: Some(bias), is_causal: false }
     }
 }
 
@@ -136,8 +130,7 @@ pub fn sdpa_mask(request: &MaskRequest) -> AttentionMask {
     if request.hides_nothing() {
         return AttentionMask::none();
     }
-    let bottom_right = request.query_offset + request.query_length
-        == request.key_offset + request.key_length;
+    let bottom_right = request.query_offset + request.query_length == request.key_offset + request.key_length;
     if request.padding.is_none() && !request.is_windowed() && request.is_causal && bottom_right {
         return AttentionMask::causal();
     }
@@ -172,10 +165,7 @@ mod tests {
 
     #[test]
     fn causal_with_a_past() {
-        assert_eq!(
-            allowed(&eager_mask(&request(2, 2))),
-            [1, 1, 1, 0, 1, 1, 1, 1]
-        );
+        assert_eq!(allowed(&eager_mask(&request(2, 2))), [1, 1, 1, 0, 1, 1, 1, 1]);
         let fused = sdpa_mask(&request(2, 2));
         assert!(fused.is_causal && fused.bias.is_none());
         let single = eager_mask(&request(1, 5));
@@ -184,26 +174,16 @@ mod tests {
 
     #[test]
     fn a_window_hides_what_is_too_far_back() {
-        let windowed = MaskRequest {
-            window: Some(2),
-            ..request(3, 0)
-        };
+        let windowed = MaskRequest { window: Some(2), ..request(3, 0) };
         assert_eq!(allowed(&sdpa_mask(&windowed)), [1, 0, 0, 1, 1, 0, 0, 1, 1]);
-        let wide = MaskRequest {
-            window: Some(3),
-            ..request(3, 0)
-        };
+        let wide = MaskRequest { window: Some(3), ..request(3, 0) };
         assert!(sdpa_mask(&wide).is_causal);
     }
 
     #[test]
     fn padding_hides_keys_of_its_sequence() {
         let padding = Tensor::from_data([[0, 1], [1, 1]], &Device::flex());
-        let padded = MaskRequest {
-            batch: 2,
-            padding: Some(padding),
-            ..request(2, 0)
-        };
+        let padded = MaskRequest { batch: 2, padding: Some(padding), ..request(2, 0) };
         assert_eq!(allowed(&sdpa_mask(&padded)), [0, 0, 0, 1, 1, 0, 1, 1]);
     }
 }

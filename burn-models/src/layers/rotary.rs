@@ -11,10 +11,7 @@ pub struct Rotary {
 impl Rotary {
     /// From tables of shape `[batch or 1, seq, rotary / 2]`, as [`rotary_tables`] gives them.
     pub fn new((cos, sin): (Tensor<3>, Tensor<3>)) -> Self {
-        Self {
-            cos: cos.unsqueeze_dim(1),
-            sin: sin.unsqueeze_dim(1),
-        }
+        Self { cos: cos.unsqueeze_dim(1), sin: sin.unsqueeze_dim(1) }
     }
 }
 
@@ -57,11 +54,7 @@ fn llama3(rope: &RopeParameters, factor: f64, frequency: f64) -> f64 {
 ///
 /// - `position_ids`: `[batch or 1, seq]`
 /// - output, twice: `[batch or 1, seq, rotary / 2]`
-pub fn rotary_tables(
-    frequencies: &[f32],
-    position_ids: Tensor<2, Int>,
-    dtype: DType,
-) -> (Tensor<3>, Tensor<3>) {
+pub fn rotary_tables(frequencies: &[f32], position_ids: Tensor<2, Int>, dtype: DType) -> (Tensor<3>, Tensor<3>) {
     let device = position_ids.device();
     let frequencies = Tensor::<1>::from_data(frequencies, (&device, DType::F32));
     // Angles need the precision of f32, whatever the model computes in.
@@ -109,21 +102,12 @@ mod tests {
         let stretched = inverse_frequencies(&rope, 64);
         assert_eq!(stretched[0], plain[0]);
         assert_eq!(stretched[31], plain[31] / 8.0);
-        assert!(
-            stretched
-                .iter()
-                .zip(&plain)
-                .any(|(s, p)| *s < *p && *s > *p / 8.0)
-        );
+        assert!(stretched.iter().zip(&plain).any(|(s, p)| *s < *p && *s > *p / 8.0));
     }
 
     #[test]
     fn linear_divides_all_frequencies() {
-        let rope = RopeParameters {
-            rope_type: "linear".to_owned(),
-            factor: Some(2.0),
-            ..RopeParameters::default()
-        };
+        let rope = RopeParameters { rope_type: "linear".to_owned(), factor: Some(2.0), ..RopeParameters::default() };
         let plain = inverse_frequencies(&RopeParameters::default(), 8);
         let halved: Vec<f32> = plain.iter().map(|f| f / 2.0).collect();
         assert_eq!(inverse_frequencies(&rope, 8), halved);

@@ -1,6 +1,7 @@
 use super::LlamaConfig;
-use crate::layers::attention::{AttentionShape, self_attention};
-use crate::layers::{LayerContext, linear, new_linear, split_heads};
+use crate::layers::attention::{AttentionShape, project, self_attention};
+use crate::layers::{LayerContext, linear, new_linear};
+use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
 use patching_core::prelude::*;
@@ -25,10 +26,7 @@ impl LlamaAttention {
     /// Fresh parameters for layer `layer_idx`.
     pub fn new(config: &LlamaConfig, layer_idx: usize, init: &Init) -> Self {
         let shape = AttentionShape::of(config, layer_idx);
-        let (queries, keys) = (
-            shape.heads * shape.head_dim,
-            shape.key_heads * shape.head_dim,
-        );
+        let (queries, keys) = (shape.heads * shape.head_dim, shape.key_heads * shape.head_dim);
         let linear = |inputs, outputs| {
             let std = config.initializer_range;
             new_linear(inputs, outputs, config.attention_bias, std, init.device())
@@ -43,14 +41,8 @@ impl LlamaAttention {
     }
 
     /// `[batch, seq, hidden]` to the same, and the weights `[batch, heads, query, key]` if they are recorded.
-    pub fn forward(
-        &self,
-        hidden_states: Tensor<3>,
-        context: &mut LayerContext,
-    ) -> (Tensor<3>, Option<Tensor<4>>) {
-        let query = split_heads(linear(&self.q_proj, hidden_states.clone()), self.shape.heads);
-        let key = split_heads(linear(&self.k_proj, hidden_states.clone()), self.shape.key_heads);
-        let value = split_heads(linear(&self.v_proj, hidden_states), self.shape.key_heads);
+    pub fn forward(&self, hidden_states: Tensor<3>, context: &mut LayerContext) -> (Tensor<3>, Option<Tensor<4>>) {
+        let [query, key, value] = project(&self.shape, [&self.q_proj, &self.k_proj, &self.v_proj], hidden_states);
         let (output, weights) = self_attention(&self.shape, query, key, value, context);
         (linear(&self.o_proj, output), weights)
     }

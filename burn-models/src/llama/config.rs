@@ -19,6 +19,7 @@ pub struct LlamaConfig {
     /// The number of key and value heads; absent: as many as query heads.
     pub num_key_value_heads: Option<usize>,
     /// The size of a head; absent: `hidden_size / num_attention_heads`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub head_dim: Option<usize>,
     /// The activation of the feed-forward block.
     pub hidden_act: Activation,
@@ -81,16 +82,12 @@ impl Default for LlamaConfig {
 
 impl LlamaConfig {
     fn validate_family(&self) -> Result<(), ConfigError> {
-        crate::config::multiple_of(
-            ("hidden_size", self.hidden_size),
-            ("num_attention_heads", self.num_attention_heads),
-        )
+        crate::config::multiple_of(("hidden_size", self.hidden_size), ("num_attention_heads", self.num_attention_heads))
     }
 }
 
 decoder_config!(LlamaConfig, "llama", {
     fn head_dim(&self) -> usize {
-        self.head_dim
-            .unwrap_or_else(|| self.hidden_size / self.num_attention_heads.max(1))
+        self.head_dim.unwrap_or_else(|| self.hidden_size / self.num_attention_heads.max(1))
     }
 });

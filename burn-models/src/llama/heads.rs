@@ -1,5 +1,6 @@
 use super::{LlamaConfig, LlamaModel};
 use crate::models::{causal_lm, sequence_classifier};
+use burn::module::Module;
 use burn::nn::Linear;
 use patching_core::prelude::*;
 

@@ -1,6 +1,6 @@
 use super::{LlamaAttention, LlamaConfig, LlamaMLP};
 use crate::layers::{LayerContext, rms_norm};
-use burn::module::{Initializer, Param};
+use burn::module::{Initializer, Module, Param};
 use burn::tensor::Tensor;
 use patching_core::prelude::*;
 
@@ -16,10 +16,7 @@ pub struct LlamaRMSNorm {
 impl LlamaRMSNorm {
     /// A weight of ones.
     pub fn new(size: usize, epsilon: f64, init: &Init) -> Self {
-        Self {
-            weight: Initializer::Ones.init([size], init.device()),
-            variance_epsilon: epsilon,
-        }
+        Self { weight: Initializer::Ones.init([size], init.device()), variance_epsilon: epsilon }
     }
 
     /// `[batch, seq, size]` to the same.

@@ -1,5 +1,6 @@
 use super::LlamaConfig;
 use crate::layers::{Activation, gated_mlp, new_linear};
+use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
 use patching_core::prelude::*;
@@ -35,12 +36,6 @@ impl LlamaMLP {
 
     /// `[batch, seq, hidden]` to the same.
     pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<3> {
-        gated_mlp(
-            &self.gate_proj,
-            &self.up_proj,
-            &self.down_proj,
-            self.activation,
-            hidden_states,
-        )
+        gated_mlp(&self.gate_proj, &self.up_proj, &self.down_proj, self.activation, hidden_states)
     }
 }

@@ -4,6 +4,7 @@ use crate::inputs::TextInputs;
 use crate::layers::{LayerContext, inverse_frequencies, new_embedding, rotary_tables};
 use crate::models::base_model;
 use crate::outputs::BaseModelOutputWithPast;
+use burn::module::Module;
 use burn::nn::Embedding;
 use burn::tensor::{DType, Int, Tensor};
 use patching_core::capture::ForwardKwargs;
@@ -21,9 +22,7 @@ impl LlamaRotaryEmbedding {
     /// The frequencies that the config describes; no parameters.
     pub fn new(config: &LlamaConfig, _init: &Init) -> Self {
         use crate::config::DecoderConfig;
-        Self {
-            frequencies: inverse_frequencies(&config.rope_parameters, config.head_dim()),
-        }
+        Self { frequencies: inverse_frequencies(&config.rope_parameters, config.head_dim()) }
     }
 
     /// `[batch or 1, seq]` to cosines and sines, `[batch or 1, seq, rotary / 2]` each.

@@ -1,5 +1,6 @@
 use crate::config::DecoderConfig;
-use crate::layers::{AttentionMask, LayerContext, apply_rotary, merge_heads};
+use crate::layers::{AttentionMask, LayerContext, apply_rotary, linear, merge_heads, split_heads};
+use burn::nn::Linear;
 use burn::tensor::Tensor;
 use patching_core::capture::is_wanted;
 
@@ -55,6 +56,20 @@ impl AttentionShape {
             scaling: 1.0 / (config.head_dim() as f64).sqrt(),
         }
     }
+}
+
+/// Projects hidden states to queries, keys and values and splits their heads.
+///
+/// # Shapes
+///
+/// - `hidden_states`: `[batch, seq, hidden]`
+/// - output: `[batch, heads, seq, size]`, then twice `[batch, key heads, seq, size]`
+pub fn project(shape: &AttentionShape, [query, key, value]: [&Linear; 3], hidden_states: Tensor<3>) -> [Tensor<4>; 3] {
+    [
+        split_heads(linear(query, hidden_states.clone()), shape.heads),
+        split_heads(linear(key, hidden_states.clone()), shape.key_heads),
+        split_heads(linear(value, hidden_states), shape.key_heads),
+    ]
 }
 
 /// Attention of a sequence to itself and to what the cache holds: turns queries and keys by their positions, updates

@@ -13,9 +13,7 @@ pub fn eager_attention(inputs: Attention) -> AttentionOutput {
     let group = heads / key_heads.max(1);
     let dtype = inputs.query.dtype();
 
-    let query = inputs
-        .query
-        .reshape([batch, key_heads, group * queries, size]);
+    let query = inputs.query.reshape([batch, key_heads, group * queries, size]);
     let scores = query.matmul(inputs.key.swap_dims(2, 3)) * inputs.scaling;
     let mut scores = scores.reshape([batch, heads, queries, keys]);
     if let Some(position_bias) = inputs.position_bias {

@@ -29,10 +29,7 @@ impl AttentionImplementation {
         attention: impl Fn(Attention) -> AttentionOutput + Send + Sync + 'static,
         mask: impl Fn(&MaskRequest) -> AttentionMask + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            attention: Arc::new(attention),
-            mask: Arc::new(mask),
-        }
+        Self { attention: Arc::new(attention), mask: Arc::new(mask) }
     }
 
     /// Computes attention.
@@ -103,9 +100,7 @@ impl AttentionInterface {
             return Err(RegisterAttentionError::BuiltIn(name));
         }
         match REGISTERED.entry(name) {
-            Entry::Occupied(taken) if !overwrite => {
-                Err(RegisterAttentionError::Taken(taken.key().clone()))
-            }
+            Entry::Occupied(taken) if !overwrite => Err(RegisterAttentionError::Taken(taken.key().clone())),
             entry => {
                 entry.insert(implementation);
                 Ok(())
@@ -122,10 +117,7 @@ impl AttentionInterface {
         let name = name.unwrap_or(DEFAULT_ATTENTION);
         match REGISTERED.get(name) {
             Some(found) => Ok(found.clone()),
-            None => Err(ConfigError::UnknownAttention {
-                name: name.to_owned(),
-                known: Self::names(),
-            }),
+            None => Err(ConfigError::UnknownAttention { name: name.to_owned(), known: Self::names() }),
         }
     }
 
@@ -153,9 +145,7 @@ mod tests {
     #[test]
     fn unknown_names_list_the_choices() {
         let error = AttentionInterface::check(Some("egaer")).map_err(|error| error.to_string());
-        let Err(message) = error else {
-            panic!("an unknown name was accepted")
-        };
+        let Err(message) = error else { panic!("an unknown name was accepted") };
         assert!(message.contains("did you mean `eager`?"), "{message}");
         assert!(message.contains("eager, sdpa"), "{message}");
     }
@@ -164,15 +154,9 @@ mod tests {
     fn built_in_and_taken_names_are_refused() {
         let eager = || AttentionImplementation::new(eager_attention, eager_mask);
         let register = |name: &str, overwrite| AttentionInterface::register(name, eager(), overwrite);
-        assert_eq!(
-            register("sdpa", true),
-            Err(RegisterAttentionError::BuiltIn("sdpa".to_owned()))
-        );
+        assert_eq!(register("sdpa", true), Err(RegisterAttentionError::BuiltIn("sdpa".to_owned())));
         assert_eq!(register("zz_mine", false), Ok(()));
-        assert_eq!(
-            register("zz_mine", false),
-            Err(RegisterAttentionError::Taken("zz_mine".to_owned()))
-        );
+        assert_eq!(register("zz_mine", false), Err(RegisterAttentionError::Taken("zz_mine".to_owned())));
         assert_eq!(register("zz_mine", true), Ok(()));
     }
 }

@@ -5,10 +5,10 @@ mod eager;
 mod interface;
 mod sdpa;
 
-pub use call::{Attention, AttentionOutput, AttentionShape, self_attention};
+pub use call::{Attention, AttentionOutput, AttentionShape, project, self_attention};
 pub use eager::eager_attention;
 pub use interface::{
-    AttentionFunction, AttentionImplementation, AttentionInterface, DEFAULT_ATTENTION,
-    MaskFunction, RegisterAttentionError,
+    AttentionFunction, AttentionImplementation, AttentionInterface, DEFAULT_ATTENTION, MaskFunction,
+    RegisterAttentionError,
 };
 pub use sdpa::sdpa_attention;

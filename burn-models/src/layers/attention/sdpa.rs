@@ -25,11 +25,7 @@ pub fn sdpa_attention(inputs: Attention) -> AttentionOutput {
         (Some(mask), Some(position)) => Some(position + mask),
         (mask, position) => mask.or(position),
     };
-    let options = AttentionModuleOptions {
-        scale: Some(inputs.scaling),
-        softcap: None,
-        is_causal,
-    };
+    let options = AttentionModuleOptions { scale: Some(inputs.scaling), softcap: None, is_causal };
     let output = attention(inputs.query, key, value, None, bias, options);
     (output, None)
 }
@@ -63,7 +59,5 @@ fn repeated(x: Tensor<4>, times: usize) -> Tensor<4> {
         return x;
     }
     let [batch, heads, seq, size] = x.dims();
-    x.unsqueeze_dim::<5>(2)
-        .expand([batch, heads, times, seq, size])
-        .reshape([batch, heads * times, seq, size])
+    x.unsqueeze_dim::<5>(2).expand([batch, heads, times, seq, size]).reshape([batch, heads * times, seq, size])
 }
