@@ -9,16 +9,31 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Error, Expr, Ident, Lit, Path, Result, Token, Type, parse2};
 
-struct Entry { key: Ident, targets: Vec<Target> }
-enum Class { Path(Path), Name(syn::LitStr) }
-struct Target { class: Class, index: Option<(isize, Span)>, layer_name: Option<syn::LitStr>, initial: bool, span: Span }
+struct Entry {
+    key: Ident,
+    targets: Vec<Target>,
+}
+enum Class {
+    Path(Path),
+    Name(syn::LitStr),
+}
+struct Target {
+    class: Class,
+    index: Option<(isize, Span)>,
+    layer_name: Option<syn::LitStr>,
+    initial: bool,
+    span: Span,
+}
 
 impl Parse for Entry {
     fn parse(s: ParseStream) -> Result<Self> {
         let key: Ident = s.parse()?;
         s.parse::<Token![=]>()?;
         let value: Expr = s.parse()?;
-        let targets = match value { Expr::Array(a) => a.elems.into_iter().map(target).collect::<Result<_>>()?, e => vec![target(e)?] };
+        let targets = match value {
+            Expr::Array(a) => a.elems.into_iter().map(target).collect::<Result<_>>()?,
+            e => vec![target(e)?],
+        };
         Ok(Self { key, targets })
     }
 }
@@ -28,10 +43,15 @@ fn target(e: Expr) -> Result<Target> {
     let plain = |class| Target { class, index: None, layer_name: None, initial: true, span };
     match e {
         Expr::Path(p) => Ok(plain(Class::Path(p.path))),
-        Expr::Lit(l) => match l.lit { Lit::Str(s) => Ok(plain(Class::Name(s))), l => Err(Error::new(l.span(), "a class, a class name in quotes, or `OutputRecorder(…)`")) },
+        Expr::Lit(l) => match l.lit {
+            Lit::Str(s) => Ok(plain(Class::Name(s))),
+            l => Err(Error::new(l.span(), "a class, a class name in quotes, or `OutputRecorder(…)`")),
+        },
         Expr::Call(c) if matches!(&*c.func, Expr::Path(p) if p.path.is_ident("OutputRecorder")) => {
             let mut args = c.args.into_iter();
-            let first = args.next().ok_or_else(|| Error::new(span, "`OutputRecorder` needs a class: `OutputRecorder(SomeClass, index = 0)`"))?;
+            let first = args.next().ok_or_else(|| {
+                Error::new(span, "`OutputRecorder` needs a class: `OutputRecorder(SomeClass, index = 0)`")
+            })?;
             let mut t = target(first)?;
             t.span = span;
             for a in args {
@@ -39,11 +59,32 @@ fn target(e: Expr) -> Result<Target> {
                 let name = a.left.to_token_stream().to_string();
                 match (name.as_str(), &*a.right) {
                     ("index", r) => t.index = Some((integer(r)?, r.span())),
-                    ("layer_name", Expr::Lit(l)) if matches!(l.lit, Lit::Str(_)) => if let Lit::Str(s) = &l.lit { t.layer_name = Some(s.clone()) },
-                    ("capture_initial_hidden_state", Expr::Lit(l)) if matches!(l.lit, Lit::Bool(_)) => if let Lit::Bool(b) = &l.lit { t.initial = b.value },
+                    ("layer_name", Expr::Lit(l)) if matches!(l.lit, Lit::Str(_)) => {
+                        if let Lit::Str(s) = &l.lit {
+                            t.layer_name = Some(s.clone())
+                        }
+                    }
+                    ("capture_initial_hidden_state", Expr::Lit(l)) if matches!(l.lit, Lit::Bool(_)) => {
+                        if let Lit::Bool(b) = &l.lit {
+                            t.initial = b.value
+                        }
+                    }
                     ("num_hidden_layers_key", _) => {}
-                    ("layer_name" | "capture_initial_hidden_state", r) => return Err(Error::new(r.span(), "not a literal of the right type")),
-                    (n, _) => return Err(Error::new(a.left.span(), match darling_near(n) { Some(k) => format!("unknown argument `{n}`; did you mean `{k}`?"), None => format!("unknown argument `{n}`; there are {}", ARGS.map(|a| format!("`{a}`")).join(", ")) })),
+                    ("layer_name" | "capture_initial_hidden_state", r) => {
+                        return Err(Error::new(r.span(), "not a literal of the right type"));
+                    }
+                    (n, _) => {
+                        return Err(Error::new(
+                            a.left.span(),
+                            match darling_near(n) {
+                                Some(k) => format!("unknown argument `{n}`; did you mean `{k}`?"),
+                                None => format!(
+                                    "unknown argument `{n}`; there are {}",
+                                    ARGS.map(|a| format!("`{a}`")).join(", ")
+                                ),
+                            },
+                        ));
+                    }
                 }
             }
             Ok(t)
@@ -51,10 +92,17 @@ fn target(e: Expr) -> Result<Target> {
         e => Err(Error::new(e.span(), "a class, a class name in quotes, `OutputRecorder(…)`, or a list of those")),
     }
 }
-fn darling_near(n: &str) -> Option<&'static str> { ARGS.into_iter().find(|a| a.starts_with(n) || n.starts_with(a) || a.trim_end_matches('s') == n.trim_end_matches('s')) }
+fn darling_near(n: &str) -> Option<&'static str> {
+    ARGS.into_iter()
+        .find(|a| a.starts_with(n) || n.starts_with(a) || a.trim_end_matches('s') == n.trim_end_matches('s'))
+}
 fn integer(e: &Expr) -> Result<isize> {
     match e {
-        Expr::Lit(l) => if let Lit::Int(i) = &l.lit { return i.base10_parse() },
+        Expr::Lit(l) => {
+            if let Lit::Int(i) = &l.lit {
+                return i.base10_parse();
+            }
+        }
         Expr::Unary(u) if matches!(u.op, syn::UnOp::Neg(_)) => return integer(&u.expr).map(|i| -i),
         _ => {}
     }
@@ -63,7 +111,12 @@ fn integer(e: &Expr) -> Result<isize> {
 
 #[derive(FromDeriveInput)]
 #[darling(supports(struct_named))]
-struct Model { ident: Ident, #[allow(dead_code)] data: Data<Ignored, Ignored>, generics: syn::Generics }
+struct Model {
+    ident: Ident,
+    #[allow(dead_code)]
+    data: Data<Ignored, Ignored>,
+    generics: syn::Generics,
+}
 
 pub fn can_record_outputs(tokens: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = parse2(tokens)?;
@@ -85,13 +138,26 @@ fn entries_of(input: &DeriveInput) -> Result<Vec<Entry>> {
     let mut errors: Option<Error> = None;
     for (n, e) in entries.iter().enumerate() {
         if entries[..n].iter().any(|o| o.key == e.key) {
-            let new = Error::new(e.key.span(), format!("`{}` is declared twice; write one list: `{0} = [A, B]`", e.key));
-            match &mut errors { Some(all) => all.combine(new), None => errors = Some(new) }
+            let new =
+                Error::new(e.key.span(), format!("`{}` is declared twice; write one list: `{0} = [A, B]`", e.key));
+            match &mut errors {
+                Some(all) => all.combine(new),
+                None => errors = Some(new),
+            }
         }
     }
-    match errors { Some(e) => Err(e), None => Ok(entries) }
+    match errors {
+        Some(e) => Err(e),
+        None => Ok(entries),
+    }
 }
-fn expand(ident: &Ident, imp: &syn::ImplGenerics, ty: &syn::TypeGenerics, wh: Option<&syn::WhereClause>, entries: Vec<Entry>) -> Result<TokenStream> {
+fn expand(
+    ident: &Ident,
+    imp: &syn::ImplGenerics,
+    ty: &syn::TypeGenerics,
+    wh: Option<&syn::WhereClause>,
+    entries: Vec<Entry>,
+) -> Result<TokenStream> {
     let core = crate::root();
     let mut recorders = Vec::new();
     for e in &entries {
@@ -125,11 +191,20 @@ fn expand(ident: &Ident, imp: &syn::ImplGenerics, ty: &syn::TypeGenerics, wh: Op
 
 pub fn model_output(tokens: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = parse2(tokens)?;
-    let syn::Data::Struct(syn::DataStruct { fields: syn::Fields::Named(fields), .. }) = &input.data else { return Err(Error::new(input.ident.span(), "a model output is a struct with named fields")) };
-    let last = |t: &Type| match t { Type::Path(p) => p.path.segments.last().map(|s| s.ident.to_string()), _ => None };
+    let syn::Data::Struct(syn::DataStruct { fields: syn::Fields::Named(fields), .. }) = &input.data else {
+        return Err(Error::new(input.ident.span(), "a model output is a struct with named fields"));
+    };
+    let last = |t: &Type| match t {
+        Type::Path(p) => p.path.segments.last().map(|s| s.ident.to_string()),
+        _ => None,
+    };
     let (mut captured, mut optional, mut required) = (vec![], vec![], vec![]);
     for f in &fields.named {
-        match last(&f.ty).as_deref() { Some("Captured") => captured.push(f), Some("Option") => optional.push(f), _ => required.push(f) }
+        match last(&f.ty).as_deref() {
+            Some("Captured") => captured.push(f),
+            Some("Option") => optional.push(f),
+            _ => required.push(f),
+        }
     }
     let names = |v: &[&syn::Field]| v.iter().filter_map(|f| f.ident.clone()).collect::<Vec<_>>();
     let (cap, opt, req) = (names(&captured), names(&optional), names(&required));
@@ -166,13 +241,18 @@ pub fn model_output(tokens: TokenStream) -> Result<TokenStream> {
 
 pub fn config_defaults(tokens: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = parse2(tokens)?;
-    let syn::Data::Struct(syn::DataStruct { fields: syn::Fields::Named(fields), .. }) = &input.data else { return Err(Error::new(input.ident.span(), "a config is a struct with named fields")) };
+    let syn::Data::Struct(syn::DataStruct { fields: syn::Fields::Named(fields), .. }) = &input.data else {
+        return Err(Error::new(input.ident.span(), "a config is a struct with named fields"));
+    };
     let core = crate::root();
     let names: Vec<_> = fields.named.iter().filter_map(|f| f.ident.clone()).collect();
     let outs: Vec<_> = names.iter().filter(|n| n.to_string().starts_with("output_")).collect();
     let keys = outs.iter().map(|n| n.to_string()["output_".len()..].to_owned());
     let ident = &input.ident;
-    let rest = ["return_dict", "tie_last_hidden_states", "use_cache", "is_causal"].into_iter().filter_map(|n| names.iter().find(|i| *i == n)).map(|n| quote!(fn #n(&self) -> ::core::option::Option<bool> { ::core::convert::Into::into(self.#n) }));
+    let rest = ["return_dict", "tie_last_hidden_states", "use_cache", "is_causal"]
+        .into_iter()
+        .filter_map(|n| names.iter().find(|i| *i == n))
+        .map(|n| quote!(fn #n(&self) -> ::core::option::Option<bool> { ::core::convert::Into::into(self.#n) }));
     Ok(quote! {
         #[automatically_derived]
         impl #core::capture::ConfigDefaults for #ident {

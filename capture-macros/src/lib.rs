@@ -5,14 +5,19 @@ use proc_macro::TokenStream;
 use quote::quote;
 
 /// The path of the runtime crate.
-fn root() -> proc_macro2::TokenStream { quote!(::patching_core) }
+fn root() -> proc_macro2::TokenStream {
+    quote!(::patching_core)
+}
 
 /// On error, the user's own tokens stay, so that one mistake does not hide the whole `impl` from the compiler
 /// and from rust-analyzer.
 fn with_original(item: proc_macro2::TokenStream, result: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
     match result {
         Ok(t) => t.into(),
-        Err(e) => { let e = e.to_compile_error(); quote!(#item #e).into() }
+        Err(e) => {
+            let e = e.to_compile_error();
+            quote!(#item #e).into()
+        }
     }
 }
 #[proc_macro_attribute]

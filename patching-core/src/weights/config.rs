@@ -17,9 +17,7 @@ pub(crate) const CONFIG_NAME: &str = "config.json";
 const CONFIG_LIMIT: u64 = 16 << 20;
 
 /// A model's `config.json`.
-pub trait PretrainedConfig:
-    Clone + std::fmt::Debug + Send + Sync + Serialize + DeserializeOwned + 'static
-{
+pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
     /// The `model_type` values that this config reads.
     const MODEL_TYPES: &'static [&'static str];
 
@@ -141,11 +139,9 @@ fn parse<C: PretrainedConfig>(text: &str) -> Result<C, ConfigProblem> {
                 let mut whole: Value = from_text(text)?;
                 match whole.get_mut(field).map(Value::take) {
                     None => Err(ConfigProblem::NoPart { model_type, field }),
-                    Some(part) => serde_path_to_error::deserialize(part).map_err(|error| {
-                        ConfigProblem::Field {
-                            field: format!("{field}.{}", error.path()),
-                            source: error.into_inner(),
-                        }
+                    Some(part) => serde_path_to_error::deserialize(part).map_err(|error| ConfigProblem::Field {
+                        field: format!("{field}.{}", error.path()),
+                        source: error.into_inner(),
                     }),
                 }
             }

@@ -30,9 +30,7 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, ReadError> {
     }
     let mut bytes = Vec::new();
     // The length may be wrong (a file that grows, a synthetic file system), so the read is bounded as well.
-    file.take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(|source| ReadError::io(path, "read", source))?;
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|source| ReadError::io(path, "read", source))?;
     if bytes.len() as u64 > limit {
         return Err(too_large(bytes.len() as u64));
     }

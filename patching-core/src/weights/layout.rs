@@ -168,9 +168,11 @@ mod tests {
 
     #[test]
     fn paths_beat_layers_and_later_rules_beat_earlier_ones() {
-        let rules = LayoutRules::standard()
-            .path("c_attn.weight", ParameterLayout::same())
-            .layer("RmsNorm", "gamma", ParameterLayout::same().named("scale"));
+        let rules = LayoutRules::standard().path("c_attn.weight", ParameterLayout::same()).layer(
+            "RmsNorm",
+            "gamma",
+            ParameterLayout::same().named("scale"),
+        );
         let find = |path, layer, name| rules.find(path, layer, name).cloned();
 
         assert_eq!(find("h.0.c_attn.weight", "Linear", "weight"), Some(ParameterLayout::same()));

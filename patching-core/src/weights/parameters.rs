@@ -139,7 +139,16 @@ impl Walk<'_> {
         let file_shape = operations.iter().rev().try_fold(shape.clone(), |shape, step| step.source_shape(&shape));
         match file_shape {
             Some(file_shape) => {
-                parameters.push(Parameter { path, key, kind, shape, file_shape, operations, device, transposes_on_load: false });
+                parameters.push(Parameter {
+                    path,
+                    key,
+                    kind,
+                    shape,
+                    file_shape,
+                    operations,
+                    device,
+                    transposes_on_load: false,
+                });
             }
             None => self.found = Err(Unsuitable { path, shape }),
         }
@@ -166,7 +175,8 @@ impl ModuleVisitor for Walk<'_> {
             shape.reverse();
         }
         self.found(ParameterKind::Float, shape, param.lazy_device());
-        if transposes && let Ok(parameters) = &mut self.found
+        if transposes
+            && let Ok(parameters) = &mut self.found
             && let Some(parameter) = parameters.last_mut()
         {
             parameter.transposes_on_load = true;

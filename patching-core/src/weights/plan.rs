@@ -51,7 +51,11 @@ impl LoadPlan {
     /// Maps every parameter to its sources.
     ///
     /// What is missing or does not fit is in the report; whether that is an error is for the caller to say.
-    pub(crate) fn new(model: &ModelFacts<'_>, checkpoint: &Checkpoint, options: &LoadOptions) -> Result<Self, LoadError> {
+    pub(crate) fn new(
+        model: &ModelFacts<'_>,
+        checkpoint: &Checkpoint,
+        options: &LoadOptions,
+    ) -> Result<Self, LoadError> {
         let by_key = by_key(model.parameters)?;
         let ties = resolve_ties(&model.ties, model.parameters, &by_key)?;
         let change = PrefixChange::new(model.base_model_prefix);
@@ -88,7 +92,11 @@ impl LoadPlan {
             let Some(&source) = sources.get(parameter.key.as_str()) else {
                 let compare = report.missing.len() < COMPARED;
                 let near = if compare { near(&parameter.key, &unexpected) } else { Vec::new() };
-                report.missing.push(MissingKey { key: parameter.key.clone(), shape: parameter.file_shape.clone(), near });
+                report.missing.push(MissingKey {
+                    key: parameter.key.clone(),
+                    shape: parameter.file_shape.clone(),
+                    near,
+                });
                 continue;
             };
             let stored = checkpoint.get(source).ok_or_else(|| ReadError::NoTensor { key: source.to_owned() })?;

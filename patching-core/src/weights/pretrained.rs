@@ -102,15 +102,11 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     /// # Errors
     ///
     /// As [`from_pretrained_with`](Self::from_pretrained_with).
-    fn load_weights_with(
-        self,
-        dir: impl AsRef<Path>,
-        options: &LoadOptions,
-    ) -> Result<(Self, LoadReport), LoadError> {
+    fn load_weights_with(self, dir: impl AsRef<Path>, options: &LoadOptions) -> Result<(Self, LoadReport), LoadError> {
         let checkpoint = Checkpoint::open(dir, options.read_mode)?;
         let rules = layouts_of(&self, &options.layouts);
-        let parameters = parameters(&self, &rules)
-            .map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
+        let parameters =
+            parameters(&self, &rules).map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
         let facts = ModelFacts {
             parameters: &parameters,
             ties: Self::tied_parameters(self.config()),

@@ -16,22 +16,24 @@ pub(crate) fn tie<M: Module>(module: M, ties: &[(String, String)], rules: &Layou
     if ties.is_empty() {
         return Ok(module);
     }
-    let parameters = parameters(&module, rules)
-        .map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
+    let parameters =
+        parameters(&module, rules).map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
     let by_key: BTreeMap<_, _> = parameters.iter().map(|parameter| (parameter.key.as_str(), parameter)).collect();
 
     let mut sources = HashMap::new();
     let mut tied = HashMap::new();
     for (target, source) in resolve_ties(ties, &parameters, &by_key)? {
         sources.insert(source.path.as_str(), source.operations.as_slice());
-        tied.insert(target.path.as_str(), (source.path.as_str(), target.operations.as_slice()));
+        let mut operations = target.operations.clone();
+        operations.extend(target.transposes_on_load.then_some(Operation::Transpose { dim0: 0, dim1: 1 }));
+        tied.insert(target.path.as_str(), (source.path.as_str(), operations));
     }
     let mut collect = Collect { place: Place::default(), sources, values: HashMap::new() };
     module.visit(&mut collect);
     Ok(module.map(&mut Put { place: Place::default(), tied, values: collect.values }))
 }
 
-/// Values of sources, as in a file.
+/// Values of sources, as in a file and without autodiff.
 struct Collect<'a> {
     place: Place,
     sources: HashMap<&'a str, &'a [Operation]>,
@@ -40,7 +42,7 @@ struct Collect<'a> {
 
 struct Put<'a> {
     place: Place,
-    tied: HashMap<&'a str, (&'a str, &'a [Operation])>,
+    tied: HashMap<&'a str, (&'a str, Vec<Operation>)>,
     values: HashMap<String, Box<dyn Any>>,
 }
 
@@ -65,7 +67,7 @@ impl ModuleVisitor for Collect<'_> {
         if let Some(operations) = self.sources.get(path.as_str())
             && !self.place.in_adapter()
         {
-            let value = transpose(param.base().detach(), operations.iter().rev());
+            let value = transpose(param.base().without_autodiff(), operations.iter().rev());
             self.values.insert(path, Box::new(value));
         }
     }
@@ -88,8 +90,9 @@ impl ModuleMapper for Put<'_> {
         match self.values.get(*source).and_then(|value| value.downcast_ref::<Tensor<D>>()) {
             Some(value) => {
                 let id = param.id;
+                let value = transpose(value.clone(), operations.iter());
                 // A leaf of its own for each parameter.
-                let value = transpose(value.clone().detach(), operations.iter());
+                let value = if param.lazy_device().is_autodiff() { Tensor::from_inner(value) } else { value };
                 param.transform_for_load(value, id)
             }
             None => param,

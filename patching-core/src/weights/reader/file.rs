@@ -86,8 +86,9 @@ impl WeightFile {
         let buffer: &mut [u8] = bytemuck::cast_slice_mut(&mut elements);
         match &self.content {
             Content::Mapped(map) => buffer.copy_from_slice(&map[range.start as usize..range.end as usize]),
-            Content::Opened(file) => read_exact_at(file, buffer, range.start)
-                .map_err(|source| ReadError::io(&self.path, "read", source))?,
+            Content::Opened(file) => {
+                read_exact_at(file, buffer, range.start).map_err(|source| ReadError::io(&self.path, "read", source))?
+            }
         }
         Ok(Bytes::from_elems(elements))
     }

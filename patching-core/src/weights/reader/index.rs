@@ -82,8 +82,19 @@ mod tests {
     fn only_plain_names_are_shards() {
         assert!(is_shard_name("model-00001-of-00002.safetensors"));
         for name in [
-            "", ".", "..", "../a.safetensors", "/a.safetensors", "a/b.safetensors", "./a.safetensors", "a.safetensors/",
-            "a\\b.safetensors", "C:a.safetensors", "a\0.safetensors", "a.bin", "..safetensors/..",
+            "",
+            ".",
+            "..",
+            "../a.safetensors",
+            "/a.safetensors",
+            "a/b.safetensors",
+            "./a.safetensors",
+            "a.safetensors/",
+            "a\\b.safetensors",
+            "C:a.safetensors",
+            "a\0.safetensors",
+            "a.bin",
+            "..safetensors/..",
         ] {
             assert!(!is_shard_name(name), "{name:?}");
         }

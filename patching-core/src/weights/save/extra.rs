@@ -8,8 +8,7 @@ use crate::weights::config::CONFIG_NAME;
 use crate::weights::error::SaveError;
 
 /// Formats of weights, which saving replaces.
-const WEIGHTS: [&str; 10] =
-    ["safetensors", "bin", "pt", "pth", "ckpt", "h5", "msgpack", "gguf", "onnx", "onnx_data"];
+const WEIGHTS: [&str; 10] = ["safetensors", "bin", "pt", "pth", "ckpt", "h5", "msgpack", "gguf", "onnx", "onnx_data"];
 
 /// Copies the extra files of the folder `from`; returns their names.
 pub(super) fn copy(from: &Path, staging: &Staging) -> Result<Vec<PathBuf>, SaveError> {
@@ -50,8 +49,13 @@ mod tests {
             assert!(is_extra(Some(name)), "{name}");
         }
         for name in [
-            "config.json", "model.safetensors", "pytorch_model.bin", "pytorch_model.bin.index.json", ".gitattributes",
-            "tf_model.h5", "MODEL.SAFETENSORS",
+            "config.json",
+            "model.safetensors",
+            "pytorch_model.bin",
+            "pytorch_model.bin.index.json",
+            ".gitattributes",
+            "tf_model.h5",
+            "MODEL.SAFETENSORS",
         ] {
             assert!(!is_extra(Some(name)), "{name}");
         }

@@ -121,8 +121,12 @@ mod tests {
         assert!(is_shard("model-00001-of-00003.safetensors"));
         assert!(is_shard("model-00001-of-00003.1f2e.safetensors"));
         for name in [
-            "model.safetensors", "model-1-of-3.safetensors", "model-00001-of-00003.bin", "model-0000x-of-00003.safetensors",
-            "xmodel-00001-of-00003.safetensors", "model-00001-of-00003-extra.safetensors",
+            "model.safetensors",
+            "model-1-of-3.safetensors",
+            "model-00001-of-00003.bin",
+            "model-0000x-of-00003.safetensors",
+            "xmodel-00001-of-00003.safetensors",
+            "model-00001-of-00003-extra.safetensors",
         ] {
             assert!(!is_shard(name), "{name}");
         }
