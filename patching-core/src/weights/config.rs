@@ -34,6 +34,17 @@ pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + 
         None
     }
 
+    /// Checks that a model can be built from it: sizes that fit each other and are not absurd.
+    ///
+    /// Constructors cannot fail, so every construction on behalf of a caller asks this first.
+    ///
+    /// # Errors
+    ///
+    /// Whatever does not fit.
+    fn validate(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(())
+    }
+
     /// Reads `config.json` in the folder `dir`.
     ///
     /// # Errors
@@ -81,6 +92,9 @@ pub enum ConfigError {
         #[source]
         problem: ConfigProblem,
     },
+    /// No model can be built from the config.
+    #[error("no model can be built from this config: {0}")]
+    Unbuildable(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// What is wrong with a config.
