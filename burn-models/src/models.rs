@@ -6,6 +6,7 @@ use crate::inputs::TextInputs;
 use crate::layers::{Pooled, causal_lm_loss, classification_loss, last_tokens, linear, lm_logits, select_positions};
 use crate::outputs::{BaseModelOutputWithPast, CausalLMOutputWithPast, SequenceClassifierOutputWithPast};
 use burn::nn::{Embedding, Linear};
+use patching_core::capture::{CapturePlan, Captures, Returned};
 use patching_core::prelude::*;
 
 /// A decoder without a head.
@@ -18,6 +19,24 @@ pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> {
     fn forward_base(&self, inputs: TextInputs, kwargs: &ForwardKwargs)
     -> Result<BaseModelOutputWithPast, ForwardError>;
 
+    /// Only what is recorded; the run stops as soon as all of it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`forward_base`](Self::forward_base).
+    fn captures(
+        &self,
+        inputs: TextInputs,
+        kwargs: &ForwardKwargs,
+    ) -> Result<Captures<BaseModelOutputWithPast>, ForwardError>;
+
+    /// What `kwargs` would record, without running anything.
+    ///
+    /// # Errors
+    ///
+    /// When something that is asked for cannot be recorded.
+    fn capture_plan(&self, kwargs: &ForwardKwargs) -> Result<CapturePlan, CaptureError>;
+
     /// The table of token embeddings.
     fn embedding(&self) -> &Embedding;
 
@@ -29,8 +48,26 @@ pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> {
     fn set_attn_implementation(&mut self, name: &str) -> Result<(), ConfigError>;
 }
 
+/// A decoder with or without a head.
+pub trait Decoder: PreTrainedModel<Config: DecoderConfig> {
+    /// The model without its head.
+    type Base: BaseModel;
+
+    /// The model without its head.
+    fn base(&self) -> &Self::Base;
+
+    /// The model without its head, to change it.
+    fn base_mut(&mut self) -> &mut Self::Base;
+
+    /// An output as the caller wants it: the struct, or the tuple of what is present where `return_dict` is `false`.
+    /// Where the caller does not say, the config does.
+    fn returned<O: ModelOutput>(&self, output: O, kwargs: &ForwardKwargs) -> Returned<O> {
+        output.returned(kwargs.get_return_dict().or(self.config().general().return_dict))
+    }
+}
+
 /// A decoder with a language model head, which can generate text.
-pub trait CausalLM: PreTrainedModel<Config: DecoderConfig> {
+pub trait CausalLM: Decoder {
     /// As the model's own `forward`.
     ///
     /// # Errors
@@ -110,6 +147,18 @@ macro_rules! base_model {
             }
         }
 
+        impl $crate::models::Decoder for $model {
+            type Base = Self;
+
+            fn base(&self) -> &Self {
+                self
+            }
+
+            fn base_mut(&mut self) -> &mut Self {
+                self
+            }
+        }
+
         impl $crate::models::BaseModel for $model {
             fn forward_base(
                 &self,
@@ -117,6 +166,21 @@ macro_rules! base_model {
                 kwargs: &ForwardKwargs,
             ) -> Result<$crate::BaseModelOutputWithPast, $crate::ForwardError> {
                 self.forward(inputs, kwargs)
+            }
+
+            fn captures(
+                &self,
+                inputs: $crate::TextInputs,
+                kwargs: &ForwardKwargs,
+            ) -> Result<patching_core::capture::Captures<$crate::BaseModelOutputWithPast>, $crate::ForwardError> {
+                self.forward_captures(inputs, kwargs)
+            }
+
+            fn capture_plan(
+                &self,
+                kwargs: &ForwardKwargs,
+            ) -> Result<patching_core::capture::CapturePlan, CaptureError> {
+                self.forward_plan(kwargs)
             }
 
             fn embedding(&self) -> &burn::nn::Embedding {
@@ -194,6 +258,8 @@ macro_rules! causal_lm {
             }
         }
 
+        $crate::models::decoder_with_head!($head, $model);
+
         impl $crate::models::CausalLM for $head {
             fn forward_causal(
                 &self,
@@ -261,6 +327,26 @@ macro_rules! sequence_classifier {
                 patching_core::weights::PreTrainedModel::config(&self.model)
             }
         }
+
+        $crate::models::decoder_with_head!($head, $model);
     };
 }
 pub(crate) use sequence_classifier;
+
+/// Says where a head's base model is.
+macro_rules! decoder_with_head {
+    ($head:ident, $model:ident) => {
+        impl $crate::models::Decoder for $head {
+            type Base = $model;
+
+            fn base(&self) -> &$model {
+                &self.model
+            }
+
+            fn base_mut(&mut self) -> &mut $model {
+                &mut self.model
+            }
+        }
+    };
+}
+pub(crate) use decoder_with_head;

@@ -202,9 +202,12 @@ macro_rules! decoder_config {
         impl<'de> serde::Deserialize<'de> for $config {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 use serde::de::Error;
-                let fields = serde_json::Map::deserialize(deserializer)?;
-                let fields = $crate::config::normalized(fields);
-                let config = $config::deserialize(serde_json::Value::Object(fields)).map_err(D::Error::custom)?;
+                let mut fields = $crate::config::normalized(serde_json::Map::deserialize(deserializer)?);
+                fields.entry("model_type").or_insert_with(|| Self::MODEL_TYPE.into());
+                let mut track = serde_path_to_error::Track::new();
+                let fields = serde_json::Value::Object(fields);
+                let config = $config::deserialize(serde_path_to_error::Deserializer::new(fields, &mut track))
+                    .map_err(|error| D::Error::custom(format_args!("`{}`: {error}", track.path())))?;
                 config.validate().map_err(D::Error::custom)?;
                 Ok(config)
             }
@@ -225,6 +228,10 @@ macro_rules! decoder_config {
 
             fn attn_implementation(&self) -> Option<&str> {
                 self.general.attn_implementation.as_deref()
+            }
+
+            fn validate(&self) -> Result<(), String> {
+                Self::validate(self).map_err(|error| error.to_string())
             }
         }
 

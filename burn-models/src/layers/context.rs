@@ -14,8 +14,17 @@ pub struct LayerContext {
     position_ids: Tensor<2, Int>,
     cache: Option<Cache>,
     keep_cache: bool,
-    masks: Vec<(Option<usize>, AttentionMask)>,
+    request: MaskRequest,
+    masks: Vec<KnownMask>,
     implementation: AttentionImplementation,
+}
+
+/// A mask that was already made.
+#[derive(Clone, Debug)]
+struct KnownMask {
+    window: Option<usize>,
+    keys: usize,
+    mask: AttentionMask,
 }
 
 impl LayerContext {
@@ -60,13 +69,8 @@ impl LayerContext {
             dtype: embedded.dtype(),
             device: embedded.device(),
         };
-        let mut masks = Vec::new();
-        for window in windows {
-            if !masks.iter().any(|(of, _)| *of == window) {
-                masks.push((window, implementation.mask(&windowed(&request, window))));
-            }
-        }
-        let context = Self { rotary: None, position_ids, cache, keep_cache, masks, implementation };
+        let context =
+            Self { rotary: None, position_ids, cache, keep_cache, request, masks: Vec::new(), implementation };
         Ok((embedded, context))
     }
 
@@ -90,10 +94,16 @@ impl LayerContext {
         self.cache.as_mut()
     }
 
-    /// The mask of layers that look back as far as `window` says.
-    pub fn mask(&self, window: Option<usize>) -> AttentionMask {
-        let found = self.masks.iter().find(|(of, _)| *of == window);
-        found.map_or_else(AttentionMask::causal, |(_, mask)| mask.clone())
+    /// The mask of a layer that looks back as far as `window` says, over its last `keys` keys; made once for all layers
+    /// that are alike.
+    pub fn mask(&mut self, window: Option<usize>, keys: usize) -> AttentionMask {
+        let known = self.masks.iter().find(|known| known.window == window && known.keys == keys);
+        if let Some(known) = known {
+            return known.mask.clone();
+        }
+        let mask = self.implementation.mask(&self.request.for_layer(window, keys));
+        self.masks.push(KnownMask { window, keys, mask: mask.clone() });
+        mask
     }
 
     /// The attention implementation that the config chose.
@@ -156,23 +166,5 @@ fn padding(mask: Option<Tensor<2, Int>>, expected: [usize; 2]) -> Result<Option<
             expected: format!("{expected:?}: batch, and the tokens seen before with those of now"),
         }),
         mask => Ok(mask),
-    }
-}
-
-/// The request for layers whose cache has dropped what `window` cannot reach.
-fn windowed(full: &MaskRequest, window: Option<usize>) -> MaskRequest {
-    let Some(size) = window else {
-        return full.clone();
-    };
-    let past = full.query_offset.min(size.saturating_sub(1));
-    let dropped = full.query_offset - past;
-    let key_length = past + full.query_length;
-    let padding = full.padding.clone();
-    MaskRequest {
-        key_length,
-        key_offset: dropped,
-        window,
-        padding: padding.map(|mask| mask.slice_dim(1, dropped..dropped + key_length)),
-        ..full.clone()
     }
 }

@@ -93,6 +93,9 @@ pub enum ConfigError {
         #[source]
         problem: ConfigProblem,
     },
+    /// No model can be built from the config.
+    #[error("no model can be built from this config: {0}")]
+    Unbuildable(String),
 }
 
 /// What is wrong with a config.
