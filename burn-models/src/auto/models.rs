@@ -1,4 +1,3 @@
-use super::select::architecture;
 use super::{AutoError, Family, Head};
 use crate::config::{self, DecoderConfig, GeneralConfig};
 use crate::generation::{self, GenerateError, GenerateOutput, GenerationConfig, Step};
@@ -7,6 +6,7 @@ use crate::{
     BaseModelOutputWithPast, CausalLMOutputWithPast, ForwardError, SequenceClassifierOutputWithPast, TextInputs,
 };
 use crate::{llama, mistral, qwen2, qwen3};
+use burn::module::Module;
 use burn::tensor::Device;
 use patching_core::capture::{CapturePlan, Captures};
 use patching_core::prelude::*;
@@ -51,6 +51,27 @@ macro_rules! auto_model {
                         Ok((Self::$family(Box::new(model)), report))
                     })*
                 }
+            }
+
+            /// The model that the config in the folder `dir` describes; its parameters are fresh, and made when they
+            /// are first used.
+            ///
+            /// # Errors
+            ///
+            /// When its family is not known, or the config cannot be read.
+            pub fn from_config_of(dir: impl AsRef<Path>, device: &Device) -> Result<Self, AutoError> {
+                let dir = dir.as_ref();
+                match Family::of(dir)? {
+                    $(Family::$family => {
+                        let config = <$model as PreTrainedModel>::Config::from_pretrained(dir)?;
+                        Ok(Self::$family(Box::new(<$model>::from_config(&config, device)?)))
+                    })*
+                }
+            }
+
+            /// How many parameters it has.
+            pub fn num_params(&self) -> usize {
+                match self { $(Self::$family(model) => model.num_params()),* }
             }
 
             /// Saves the model to the folder `dir`.
@@ -279,20 +300,6 @@ impl AnyModel {
         options: &LoadOptions,
     ) -> Result<(Self, LoadReport), AutoError> {
         let dir = dir.as_ref();
-        let (_, head) = architecture(dir)?;
-        Ok(match head {
-            Head::None => {
-                let (model, report) = AutoModel::from_pretrained_with(dir, device, options)?;
-                (Self::Base(model), report)
-            }
-            Head::CausalLM => {
-                let (model, report) = AutoModelForCausalLM::from_pretrained_with(dir, device, options)?;
-                (Self::CausalLM(model), report)
-            }
-            Head::SequenceClassification => {
-                let (model, report) = AutoModelForSequenceClassification::from_pretrained_with(dir, device, options)?;
-                (Self::SequenceClassification(model), report)
-            }
-        })
+        Self::from_pretrained_as(dir, Head::of(dir)?, device, options)
     }
 }

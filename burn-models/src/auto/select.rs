@@ -59,6 +59,13 @@ impl Head {
     }
 }
 
+impl Family {
+    /// The name of the family's class that has `head`.
+    pub fn class_name(self, head: Head) -> String {
+        format!("{}{}", self.class_prefix(), head.class_suffix())
+    }
+}
+
 /// The part of a config that says what it is the config of.
 #[derive(Deserialize)]
 struct Identity {
@@ -103,20 +110,22 @@ impl Family {
     }
 }
 
-/// The family and the head that the checkpoint was saved with, by `architectures`.
-pub(super) fn architecture(dir: &Path) -> Result<(Family, Head), AutoError> {
-    let family = Family::of(dir)?;
-    match identity(dir)?.architectures.unwrap_or_default().first() {
-        None => Ok((family, Head::None)),
-        Some(class) => match parse(class) {
-            Some((_, head)) => Ok((family, head)),
-            None => {
-                let name = |head: &Head| format!("{}{}", family.class_prefix(), head.class_suffix());
-                Err(AutoError::UnknownArchitecture {
-                    found: class.clone(),
-                    known: Head::ALL.iter().map(name).collect(),
-                })
-            }
-        },
+impl Head {
+    /// What the checkpoint in the folder `dir` was saved with, by the first of its `architectures`; nothing, if there
+    /// is none.
+    ///
+    /// # Errors
+    ///
+    /// When the config cannot be read or names a class that is not known.
+    pub fn of(dir: impl AsRef<Path>) -> Result<Self, AutoError> {
+        let dir = dir.as_ref();
+        let family = Family::of(dir)?;
+        match identity(dir)?.architectures.unwrap_or_default().first() {
+            None => Ok(Self::None),
+            Some(class) => parse(class).map(|(_, head)| head).ok_or_else(|| AutoError::UnknownArchitecture {
+                found: class.clone(),
+                known: Self::ALL.iter().map(|head| family.class_name(*head)).collect(),
+            }),
+        }
     }
 }

@@ -1,0 +1,161 @@
+use super::{
+    AnyModel, AutoError, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, Family, Head, InputError,
+    NamedInputs,
+};
+use crate::ForwardError;
+use crate::config;
+use burn::tensor::Device;
+use patching_core::capture::{CapturePlan, OutputTuple};
+use patching_core::prelude::*;
+use patching_core::weights::{LoadOptions, LoadReport, SaveError, SaveOptions, SaveReport};
+use std::path::Path;
+use thiserror::Error;
+
+/// Why a model of any kind did not run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The inputs are not those of the model.
+    #[error(transparent)]
+    Input(#[from] InputError),
+
+    /// The forward pass failed.
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
+}
+
+/// Calls the same on whichever head it is.
+macro_rules! each {
+    ($any:expr, $model:ident => $call:expr) => {
+        match $any {
+            Self::Base($model) => $call,
+            Self::CausalLM($model) => $call,
+            Self::SequenceClassification($model) => $call,
+        }
+    };
+}
+
+impl AnyModel {
+    /// Loads the checkpoint in the folder `dir` into the class of its family that has `head`.
+    ///
+    /// # Errors
+    ///
+    /// When the family is not known, or the checkpoint cannot be loaded.
+    pub fn from_pretrained_as(
+        dir: impl AsRef<Path>,
+        head: Head,
+        device: &Device,
+        options: &LoadOptions,
+    ) -> Result<(Self, LoadReport), AutoError> {
+        Ok(match head {
+            Head::None => {
+                let (model, report) = AutoModel::from_pretrained_with(dir, device, options)?;
+                (Self::Base(model), report)
+            }
+            Head::CausalLM => {
+                let (model, report) = AutoModelForCausalLM::from_pretrained_with(dir, device, options)?;
+                (Self::CausalLM(model), report)
+            }
+            Head::SequenceClassification => {
+                let (model, report) = AutoModelForSequenceClassification::from_pretrained_with(dir, device, options)?;
+                (Self::SequenceClassification(model), report)
+            }
+        })
+    }
+
+    /// The class of the family of `dir` that has `head`, from the config alone: its parameters are fresh, and made
+    /// when they are first used.
+    ///
+    /// # Errors
+    ///
+    /// When the family is not known, or the config cannot be read.
+    pub fn from_config_of(dir: impl AsRef<Path>, head: Head, device: &Device) -> Result<Self, AutoError> {
+        Ok(match head {
+            Head::None => Self::Base(AutoModel::from_config_of(dir, device)?),
+            Head::CausalLM => Self::CausalLM(AutoModelForCausalLM::from_config_of(dir, device)?),
+            Head::SequenceClassification => {
+                Self::SequenceClassification(AutoModelForSequenceClassification::from_config_of(dir, device)?)
+            }
+        })
+    }
+
+    /// The name of its class.
+    pub fn class_name(&self) -> &'static str {
+        each!(self, model => model.class_name())
+    }
+
+    /// Its family.
+    pub fn family(&self) -> Family {
+        each!(self, model => model.family())
+    }
+
+    /// Its config as JSON.
+    pub fn config_json(&self) -> serde_json::Value {
+        each!(self, model => model.config_json())
+    }
+
+    /// The attention implementation that its config chooses; `None`: the default one.
+    pub fn attn_implementation(&self) -> Option<&str> {
+        each!(self, model => model.general_config().attn_implementation.as_deref())
+    }
+
+    /// How many parameters it has.
+    pub fn num_params(&self) -> usize {
+        each!(self, model => model.num_params())
+    }
+
+    /// The names of its inputs.
+    pub fn input_names(&self) -> &'static [&'static str] {
+        NamedInputs::TEXT
+    }
+
+    /// Runs the model; the result has the fields that are present, in the reference's order.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs are not those of the model or do not fit, or something that was asked for cannot be recorded.
+    pub fn forward(
+        &self,
+        inputs: &NamedInputs,
+        device: &Device,
+        kwargs: &ForwardKwargs,
+    ) -> Result<OutputTuple, RunError> {
+        let inputs = inputs.to_text(self.class_name(), device)?;
+        Ok(each!(self, model => model.forward(inputs, kwargs)?.to_tuple()))
+    }
+
+    /// What `kwargs` would record, without running anything.
+    ///
+    /// # Errors
+    ///
+    /// When something that is asked for cannot be recorded.
+    pub fn capture_plan(&self, kwargs: &ForwardKwargs) -> Result<CapturePlan, CaptureError> {
+        each!(self, model => model.capture_plan(kwargs))
+    }
+
+    /// Chooses the attention implementation.
+    ///
+    /// # Errors
+    ///
+    /// An unknown name is an error that lists the choices.
+    pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), config::ConfigError> {
+        each!(self, model => model.set_attn_implementation(name))
+    }
+
+    /// Saves the model to the folder `dir`.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn save_pretrained_with(&self, dir: impl AsRef<Path>, options: &SaveOptions) -> Result<SaveReport, SaveError> {
+        each!(self, model => model.save_pretrained_with(dir, options))
+    }
+
+    /// The model as one that generates text, if it is.
+    pub fn as_causal_lm(&self) -> Option<&AutoModelForCausalLM> {
+        match self {
+            Self::CausalLM(model) => Some(model),
+            _ => None,
+        }
+    }
+}
