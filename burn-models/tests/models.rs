@@ -12,4 +12,9 @@ mod heads;
 mod inputs;
 #[path = "models/parity.rs"]
 mod parity;
+#[path = "models/precision.rs"]
+mod precision;
 mod support;
+#[cfg(feature = "autodiff")]
+#[path = "models/training.rs"]
+mod training;

@@ -10,6 +10,9 @@ pub const MAX_LAYERS: usize = 4096;
 /// More parameters than any model has.
 pub const MAX_PARAMETERS: u64 = 1 << 44;
 
+/// More labels than any classifier has.
+const MAX_LABELS: usize = 1 << 24;
+
 /// More than any single size of a model is.
 const MAX_SIZE: usize = 1 << 28;
 
@@ -110,6 +113,10 @@ pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError>
     }
     if let Some(layer) = (0..layers).find(|layer| config.sliding_window(*layer) == Some(0)) {
         return Err(ConfigError::out_of_range("sliding_window", 0, format!("at least 1, as layer {layer} uses it")));
+    }
+    let labels = config.general().num_labels();
+    if labels == 0 || labels > MAX_LABELS {
+        return Err(ConfigError::out_of_range("num_labels", labels, format!("1 to {MAX_LABELS}")));
     }
     for key in ["hidden_states", "attentions"] {
         config.general().check_output(key)?;
