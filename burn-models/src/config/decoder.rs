@@ -213,10 +213,8 @@ macro_rules! decoder_config {
                 fields.entry("model_type").or_insert_with(|| Self::MODEL_TYPE.into());
                 let mut track = serde_path_to_error::Track::new();
                 let fields = serde_json::Value::Object(fields);
-                let config = $config::deserialize(serde_path_to_error::Deserializer::new(fields, &mut track))
-                    .map_err(|error| D::Error::custom(format_args!("`{}`: {error}", track.path())))?;
-                config.validate().map_err(D::Error::custom)?;
-                Ok(config)
+                $config::deserialize(serde_path_to_error::Deserializer::new(fields, &mut track))
+                    .map_err(|error| D::Error::custom(format_args!("`{}`: {error}", track.path())))
             }
         }
 
@@ -237,8 +235,8 @@ macro_rules! decoder_config {
                 self.general.attn_implementation.as_deref()
             }
 
-            fn validate(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-                Ok(Self::validate(self)?)
+            fn validate(&self) -> Result<(), String> {
+                Self::validate(self).map_err(|error| error.to_string())
             }
         }
 

@@ -34,14 +34,15 @@ pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + 
         None
     }
 
-    /// Checks that a model can be built from it: sizes that fit each other and are not absurd.
+    /// Whether a model can be constructed from these values; if not, why.
     ///
-    /// Constructors cannot fail, so every construction on behalf of a caller asks this first.
+    /// The place to refuse what would take for ever or all memory to construct, such as a million layers. Called for
+    /// every config that is read, and before every construction that may fail.
     ///
     /// # Errors
     ///
-    /// Whatever does not fit.
-    fn validate(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// A sentence that names the field, what it is, and what is expected.
+    fn validate(&self) -> Result<(), String> {
         Ok(())
     }
 
@@ -92,9 +93,9 @@ pub enum ConfigError {
         #[source]
         problem: ConfigProblem,
     },
-    /// No model can be built from the config.
-    #[error("no model can be built from this config: {0}")]
-    Unbuildable(Box<dyn std::error::Error + Send + Sync>),
+    /// No model can be constructed from the config's values.
+    #[error("no model can be constructed from the config: {0}")]
+    Unbuildable(String),
 }
 
 /// What is wrong with a config.
@@ -117,6 +118,9 @@ pub enum ConfigProblem {
         /// Those that can be read.
         known: &'static [&'static str],
     },
+    /// Values that no model can be constructed from.
+    #[error("{0}")]
+    Value(String),
     /// A composite config without the part that was looked for.
     #[error("model type `{model_type}` without `{field}`")]
     NoPart {
@@ -143,24 +147,30 @@ fn parse<C: PretrainedConfig>(text: &str) -> Result<C, ConfigProblem> {
     }
     // Only the type is kept of this first pass, so that a huge config of the wrong kind costs nothing.
     let head: Head = from_text(text)?;
-    match head.model_type {
+    let config: C = match head.model_type {
         // Configs older than the field exist; they are read as what was asked for.
-        None => from_text(text),
-        Some(found) if C::MODEL_TYPES.contains(&found.as_str()) => from_text(text),
+        None => from_text(text)?,
+        Some(found) if C::MODEL_TYPES.contains(&found.as_str()) => from_text(text)?,
         Some(model_type) => match C::nested_in(&model_type) {
-            None => Err(ConfigProblem::ModelType { found: model_type, known: C::MODEL_TYPES }),
-            Some(field) => {
-                let mut whole: Value = from_text(text)?;
-                match whole.get_mut(field).map(Value::take) {
-                    None => Err(ConfigProblem::NoPart { model_type, field }),
-                    Some(part) => serde_path_to_error::deserialize(part).map_err(|error| ConfigProblem::Field {
-                        field: format!("{field}.{}", error.path()),
-                        source: error.into_inner(),
-                    }),
-                }
-            }
+            None => return Err(ConfigProblem::ModelType { found: model_type, known: C::MODEL_TYPES }),
+            Some(field) => part(text, model_type, field)?,
         },
-    }
+    };
+    config.validate().map_err(ConfigProblem::Value)?;
+    Ok(config)
+}
+
+/// The config at `field` of a composite one.
+fn part<C: DeserializeOwned>(text: &str, model_type: String, field: &'static str) -> Result<C, ConfigProblem> {
+    let mut whole: Value = from_text(text)?;
+    let Some(part) = whole.get_mut(field).map(Value::take) else {
+        return Err(ConfigProblem::NoPart { model_type, field });
+    };
+    serde_path_to_error::deserialize(part).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { field.to_owned() } else { format!("{field}.{path}") };
+        ConfigProblem::Field { field, source: error.into_inner() }
+    })
 }
 
 fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, ConfigProblem> {

@@ -76,6 +76,13 @@ impl PretrainedConfig for ToyConfig {
         self.attention.as_deref()
     }
 
+    fn validate(&self) -> Result<(), String> {
+        match self.num_hidden_layers {
+            0..=1000 => Ok(()),
+            many => Err(format!("`num_hidden_layers` is {many}, expected at most 1000")),
+        }
+    }
+
     fn nested_in(model_type: &str) -> Option<&'static str> {
         (model_type == "toy_composite").then_some("text_config")
     }
