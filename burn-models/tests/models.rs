@@ -4,6 +4,9 @@
 mod attention;
 #[path = "models/configs.rs"]
 mod configs;
+#[cfg(feature = "capture")]
+#[path = "models/dry_run.rs"]
+mod dry_run;
 #[path = "models/generation.rs"]
 mod generation;
 #[path = "models/heads.rs"]

@@ -1,4 +1,4 @@
-use crate::support::{Case, device, difference, for_each_decoder};
+use crate::support::{device, difference, for_each_decoder};
 use burn::tensor::{DType, FloatDType};
 use burn_models::models::CausalLM;
 use patching_core::prelude::*;
