@@ -56,6 +56,14 @@ pub struct MaskRequest {
 }
 
 impl MaskRequest {
+    /// The same for a layer whose cache holds the last `keys` keys only, and which looks back as far as `window` says.
+    pub(crate) fn for_layer(&self, window: Option<usize>, keys: usize) -> Self {
+        let all = self.key_offset + self.key_length;
+        let first = all.saturating_sub(keys);
+        let padding = self.padding.clone().map(|mask| mask.slice_dim(1, first..all));
+        Self { key_length: keys, key_offset: first, window, padding, ..self.clone() }
+    }
+
     /// Whether the window hides anything at all.
     fn is_windowed(&self) -> bool {
         self.window.is_some_and(|window| self.key_length > window)

@@ -37,7 +37,7 @@ pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + 
     /// Whether a model can be constructed from these values; if not, why.
     ///
     /// The place to refuse what would take for ever or all memory to construct, such as a million layers. Called for
-    /// every config that is read.
+    /// every config that is read, and before every construction that may fail.
     ///
     /// # Errors
     ///
@@ -115,6 +115,9 @@ pub enum ConfigError {
         #[source]
         problem: ConfigProblem,
     },
+    /// No model can be constructed from the config's values.
+    #[error("no model can be constructed from the config: {0}")]
+    Unbuildable(String),
 }
 
 /// What is wrong with a config.
