@@ -20,4 +20,6 @@ pub mod __private {
     pub use inventory;
 }
 
-pub use capture_macros::{CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class};
+pub use capture_macros::{
+    CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class,
+};

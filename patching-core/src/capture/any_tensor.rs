@@ -14,12 +14,11 @@ pub struct AnyTensor {
 }
 
 macro_rules! each_rank {
-    ($any:expr, $tensor:ident, $rank:ident => $body:expr; $($n:literal)*) => { $(
+    ($any:expr, $make:expr; $($n:literal)*) => { $(
         {
-            const $rank: usize = $n;
-            if let Some($tensor) = $any.downcast_ref::<Tensor<$n>>() { return Some($body(Kind::Float, $tensor.dims().to_vec(), $tensor.dtype())) }
-            if let Some($tensor) = $any.downcast_ref::<Tensor<$n, Int>>() { return Some($body(Kind::Int, $tensor.dims().to_vec(), $tensor.dtype())) }
-            if let Some($tensor) = $any.downcast_ref::<Tensor<$n, Bool>>() { return Some($body(Kind::Bool, $tensor.dims().to_vec(), $tensor.dtype())) }
+            if let Some(tensor) = $any.downcast_ref::<Tensor<$n>>() { return Some($make(Kind::Float, tensor.dims().to_vec(), tensor.dtype())) }
+            if let Some(tensor) = $any.downcast_ref::<Tensor<$n, Int>>() { return Some($make(Kind::Int, tensor.dims().to_vec(), tensor.dtype())) }
+            if let Some(tensor) = $any.downcast_ref::<Tensor<$n, Bool>>() { return Some($make(Kind::Bool, tensor.dims().to_vec(), tensor.dtype())) }
         }
     )* };
 }
@@ -37,7 +36,7 @@ impl AnyTensor {
     pub fn from_any<T: Clone + Send + Sync + 'static>(value: &T) -> Option<Self> {
         let any: &dyn Any = value;
         let make = |kind, shape, dtype| Self { kind, shape, dtype, tensor: Arc::new(value.clone()) };
-        each_rank!(any, tensor, RANK => make; 1 2 3 4 5 6 7 8);
+        each_rank!(any, make; 1 2 3 4 5 6 7 8);
         None
     }
 

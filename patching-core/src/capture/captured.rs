@@ -107,11 +107,19 @@ pub struct Raw {
 impl<T: Send + Sync + 'static> Captured<T> {
     #[doc(hidden)]
     pub fn __fill(&mut self, key: &str, raw: Raw) -> Result<(), CaptureError> {
-        let wrong = |path: &str| CaptureError::WrongType { key: key.to_owned(), path: path.to_owned(), expected: type_name::<T>() };
-        self.entries = raw.entries.into_iter().map(|Entry { position, path, value }| match value.downcast::<T>() {
-            Ok(value) => Ok(Entry { position, path, value: *value }),
-            Err(_) => Err(wrong(&path)),
-        }).collect::<Result<_, _>>()?;
+        let wrong = |path: &str| CaptureError::WrongType {
+            key: key.to_owned(),
+            path: path.to_owned(),
+            expected: type_name::<T>(),
+        };
+        self.entries = raw
+            .entries
+            .into_iter()
+            .map(|Entry { position, path, value }| match value.downcast::<T>() {
+                Ok(value) => Ok(Entry { position, path, value: *value }),
+                Err(_) => Err(wrong(&path)),
+            })
+            .collect::<Result<_, _>>()?;
         self.len = Some(raw.len);
         self.origin = raw.origin;
         Ok(())
@@ -120,7 +128,10 @@ impl<T: Send + Sync + 'static> Captured<T> {
     #[doc(hidden)]
     pub fn __take(&mut self) -> Option<Raw> {
         let Self { len, entries, origin } = std::mem::take(self);
-        let entries = entries.into_iter().map(|Entry { position, path, value }| Entry { position, path, value: Box::new(value) as Value }).collect();
+        let entries = entries
+            .into_iter()
+            .map(|Entry { position, path, value }| Entry { position, path, value: Box::new(value) as Value })
+            .collect();
         Some(Raw { len: len?, entries, origin })
     }
 
@@ -144,7 +155,11 @@ impl<T: Send + Sync + 'static> Captured<T> {
     where
         T: Clone,
     {
-        let entries = self.entries.iter().filter_map(|entry| Some((entry.position, entry.path.clone(), AnyTensor::from_any(&entry.value)?))).collect();
+        let entries = self
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry.position, entry.path.clone(), AnyTensor::from_any(&entry.value)?)))
+            .collect();
         Some(CapturedTensors { len: self.len?, entries })
     }
 }

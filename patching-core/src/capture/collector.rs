@@ -35,8 +35,13 @@ struct Progress {
 impl Collector {
     /// `early`: the run may stop when everything is there. A last hidden state that is tied needs the whole run.
     pub(crate) fn new(plan: CapturePlan, keep: Keep, early: bool, tie: bool) -> Self {
-        let keys = plan.keys().iter().map(|key| Progress { calls: vec![0; key.rows.len()], ..Progress::default() }).collect();
-        let stop = |key: &PlannedKey| key.last_wanted().filter(|last| !(tie && key.key == "hidden_states" && *last + 1 >= key.len)).map(|last| last + 1);
+        let keys =
+            plan.keys().iter().map(|key| Progress { calls: vec![0; key.rows.len()], ..Progress::default() }).collect();
+        let stop = |key: &PlannedKey| {
+            key.last_wanted()
+                .filter(|last| !(tie && key.key == "hidden_states" && *last + 1 >= key.len))
+                .map(|last| last + 1)
+        };
         let stop_after = if early { plan.keys().iter().map(stop).collect() } else { None };
         Self { plan, keep, stop_after, left: AtomicBool::new(false), keys: Mutex::new(keys) }
     }
@@ -65,7 +70,11 @@ impl Collector {
         if planned.initial && progress.produced == 0 {
             if planned.keeps(0) {
                 match value(self.keep) {
-                    Some(value) => progress.kept.push(Entry { position: 0, path: format!("{} (input)", row.path).into(), value: Some(value) }),
+                    Some(value) => progress.kept.push(Entry {
+                        position: 0,
+                        path: format!("{} (input)", row.path).into(),
+                        value: Some(value),
+                    }),
                     None => progress.initial_missing = Some(row.path.clone()),
                 }
             }
@@ -74,7 +83,11 @@ impl Collector {
         // decided before the call: whether it gives attention weights depends on it
         if let Some(calls) = progress.calls.get_mut(sink.row) {
             *calls += 1;
-            if *calls > 1 && !planned.counted && progress.tail.is_none() && planned.selection.as_ref().is_some_and(|selection| selection.tail().is_some()) {
+            if *calls > 1
+                && !planned.counted
+                && progress.tail.is_none()
+                && planned.selection.as_ref().is_some_and(|selection| selection.tail().is_some())
+            {
                 progress.tail = Some(VecDeque::new());
             }
         }
@@ -148,23 +161,35 @@ impl Collector {
             return Err(CaptureError::Count { key: key.to_owned(), expected: planned.len, found: progress.produced });
         }
         let wanted = match (&planned.selection, len == planned.len) {
-            (Some(selection), false) if !planned.follows => Some(selection.resolve(len).map_err(|misfit| misfit.of(key, len, false))?),
+            (Some(selection), false) if !planned.follows => {
+                Some(selection.resolve(len).map_err(|misfit| misfit.of(key, len, false))?)
+            }
             _ => planned.wanted.clone(),
         };
         let mut entries: Vec<_> = progress.kept.into_iter().chain(progress.tail.into_iter().flatten()).collect();
         entries.sort_by_key(|entry| entry.position);
         if let Some(wanted) = &wanted {
             entries.retain(|entry| wanted.binary_search(&entry.position).is_ok());
-            if let Some(position) = wanted.iter().find(|position| entries.binary_search_by_key(*position, |entry| entry.position).is_err()) {
-                let (at, calls) = progress.calls.iter().copied().enumerate().max_by_key(|(_, calls)| *calls).unwrap_or((0, 0));
+            if let Some(position) =
+                wanted.iter().find(|position| entries.binary_search_by_key(*position, |entry| entry.position).is_err())
+            {
+                let (at, calls) =
+                    progress.calls.iter().copied().enumerate().max_by_key(|(_, calls)| *calls).unwrap_or((0, 0));
                 let path = planned.rows.get(at).map_or_else(String::new, |row| row.path.to_string());
-                return Err(if calls > 1 { CaptureError::Repeated { key, path, calls, position: *position } } else { CaptureError::NotFired { key, path } });
+                return Err(if calls > 1 {
+                    CaptureError::Repeated { key, path, calls, position: *position }
+                } else {
+                    CaptureError::NotFired { key, path }
+                });
             }
         }
-        let entries = entries.into_iter().map(|Entry { position, path, value }| match value {
-            Some(value) => Ok(Entry { position, path, value }),
-            None => Err(CaptureError::NotGiven { key, path: path.to_string() }),
-        }).collect::<Result<_, _>>()?;
+        let entries = entries
+            .into_iter()
+            .map(|Entry { position, path, value }| match value {
+                Some(value) => Ok(Entry { position, path, value }),
+                None => Err(CaptureError::NotGiven { key, path: path.to_string() }),
+            })
+            .collect::<Result<_, _>>()?;
         Ok(Some(Raw { len, entries, origin: None }))
     }
 }

@@ -25,7 +25,11 @@ pub enum CaptureError {
         key: String,
     },
     /// No slot of the model matches the key's recorders.
-    #[error("nothing in this `{model}` matches `{key}`, which records {targets}; its slots hold the classes {}{}", list(present), did_you_mean(near))]
+    #[error(
+        "nothing in this `{model}` matches `{key}`, which records {targets}; its slots hold the classes {}{}",
+        list(present),
+        did_you_mean(near)
+    )]
     NoSlot {
         /// The model's name.
         model: &'static str,
@@ -81,7 +85,9 @@ pub enum CaptureError {
         found: usize,
     },
     /// A slot that was planned, but not called in this run, or called on a thread that the scope was not carried to.
-    #[error("`{key}` was asked for, but `{path}` was not called in this run (a thread started by `forward` sees the request only inside `Scope::enter`)")]
+    #[error(
+        "`{key}` was asked for, but `{path}` was not called in this run (a thread started by `forward` sees the request only inside `Scope::enter`)"
+    )]
     NotFired {
         /// The key.
         key: &'static str,
@@ -97,7 +103,9 @@ pub enum CaptureError {
         path: String,
     },
     /// A slot that was called more often than was predicted, so that a position from the end was already dropped.
-    #[error("value {position} of `{key}` was not kept: `{path}` was called {calls} times; declare the number of values with `num_hidden_layers_key`, or select with indices from the start")]
+    #[error(
+        "value {position} of `{key}` was not kept: `{path}` was called {calls} times; declare the number of values with `num_hidden_layers_key`, or select with indices from the start"
+    )]
     Repeated {
         /// The key.
         key: &'static str,
@@ -119,7 +127,9 @@ pub enum CaptureError {
         expected: &'static str,
     },
     /// The first recorded layer's first argument is no tensor.
-    #[error("`{key}` begins with the input of its first layer, but the first argument of `{path}` is no tensor: write `capture_initial_hidden_state = false`")]
+    #[error(
+        "`{key}` begins with the input of its first layer, but the first argument of `{path}` is no tensor: write `capture_initial_hidden_state = false`"
+    )]
     InitialNotTensor {
         /// The key.
         key: &'static str,
@@ -159,11 +169,19 @@ pub enum CaptureError {
 }
 
 fn list(names: &[&str]) -> String {
-    if names.is_empty() { "nothing".to_owned() } else { names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ") }
+    if names.is_empty() {
+        "nothing".to_owned()
+    } else {
+        names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    }
 }
 
 fn did_you_mean(near: &[&str]) -> String {
-    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")) }
+    if near.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or "))
+    }
 }
 
 fn valid(len: usize) -> String {
@@ -174,7 +192,11 @@ fn valid(len: usize) -> String {
 }
 
 fn hint(repeats: bool) -> &'static str {
-    if repeats { "(counted by slots: if one is called several times, declare the number with `num_hidden_layers_key`)" } else { "" }
+    if repeats {
+        "(counted by slots: if one is called several times, declare the number with `num_hidden_layers_key`)"
+    } else {
+        ""
+    }
 }
 
 fn held(len: usize, present: &[usize]) -> impl fmt::Display {
@@ -187,7 +209,11 @@ fn held(len: usize, present: &[usize]) -> impl fmt::Display {
 
 /// Names in `known` that look like `name`, the nearest first.
 pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut scored: Vec<(f64, &str)> = known.into_iter().map(|other| (strsim::jaro_winkler(name, other), other)).filter(|(score, _)| *score > 0.84).collect();
+    let mut scored: Vec<(f64, &str)> = known
+        .into_iter()
+        .map(|other| (strsim::jaro_winkler(name, other), other))
+        .filter(|(score, _)| *score > 0.84)
+        .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.dedup_by(|a, b| a.1 == b.1);
     scored.into_iter().take(3).map(|(_, name)| name).collect()

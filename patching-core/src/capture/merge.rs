@@ -30,7 +30,10 @@ pub fn merged_use_cache<M: Module>(argument: Option<bool>, config: impl Into<Opt
 }
 
 /// A `vision_feature_select_strategy`, which must be one that exists.
-pub fn merged_select_strategy<T: AsRef<str>>(argument: Option<T>, config: impl Into<Option<T>>) -> Result<Option<T>, CaptureError> {
+pub fn merged_select_strategy<T: AsRef<str>>(
+    argument: Option<T>,
+    config: impl Into<Option<T>>,
+) -> Result<Option<T>, CaptureError> {
     let merged = merged(argument, config);
     match merged.as_ref().map(T::as_ref) {
         None | Some("default" | "full") => Ok(merged),
@@ -39,7 +42,11 @@ pub fn merged_select_strategy<T: AsRef<str>>(argument: Option<T>, config: impl I
 }
 
 /// The caller's kwargs with the config's `use_cache` and `is_causal` filled in, for this call only.
-pub fn merged_kwargs<'a, M: Module>(kwargs: &'a ForwardKwargs, config: &impl ConfigDefaults, model: &M) -> Cow<'a, ForwardKwargs> {
+pub fn merged_kwargs<'a, M: Module>(
+    kwargs: &'a ForwardKwargs,
+    config: &impl ConfigDefaults,
+    model: &M,
+) -> Cow<'a, ForwardKwargs> {
     let use_cache = merged_use_cache(kwargs.get_use_cache(), config.use_cache(), model);
     let is_causal = merged(kwargs.get_is_causal(), config.is_causal());
     if use_cache == kwargs.get_use_cache() && is_causal == kwargs.get_is_causal() {
@@ -67,5 +74,9 @@ fn is_checkpointing<M: Module>(model: &M) -> bool {
     }
     let mut first = FirstDevice(None);
     model.visit(&mut first);
-    first.0.is_some_and(|device| device.gradient_checkpointing_strategy().is_some_and(|strategy| strategy != GradientCheckpointingStrategy::Disabled))
+    first.0.is_some_and(|device| {
+        device
+            .gradient_checkpointing_strategy()
+            .is_some_and(|strategy| strategy != GradientCheckpointingStrategy::Disabled)
+    })
 }

@@ -35,7 +35,9 @@ pub trait ModelOutput: Sized + 'static {
     /// comes first and recorded keys follow in the order of their declaration; elsewhere fields come in their own
     /// order.
     fn to_tuple(&self) -> OutputTuple {
-        let here = |field: &Field| field.origin.filter(|origin| origin.output == TypeId::of::<Self>()).map(|origin| origin.order);
+        let here = |field: &Field| {
+            field.origin.filter(|origin| origin.output == TypeId::of::<Self>()).map(|origin| origin.order)
+        };
         let mut fields = self.__fields();
         fields.sort_by_key(here); // stable; `None` comes first
         OutputTuple(fields.into_iter().filter_map(|field| Some((field.name, field.value?))).collect())
@@ -50,7 +52,11 @@ pub trait ModelOutput: Sized + 'static {
         for key in Self::KEYS {
             if let Some(raw) = self.__take(key) {
                 if !O::KEYS.contains(key) {
-                    return Err(CaptureError::NoField { output: O::NAME, key: (*key).to_owned(), fields: O::KEYS.to_vec() });
+                    return Err(CaptureError::NoField {
+                        output: O::NAME,
+                        key: (*key).to_owned(),
+                        fields: O::KEYS.to_vec(),
+                    });
                 }
                 head.__fill(key, raw)?;
             }

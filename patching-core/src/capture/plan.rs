@@ -80,7 +80,11 @@ pub struct PlannedValue<'a> {
 }
 
 impl CapturePlan {
-    pub(crate) fn new<M: CanRecordOutputs>(model: &M, asked: &[Asked], expected: impl Iterator<Item = (impl AsRef<str>, usize)>) -> Result<Self, CaptureError> {
+    pub(crate) fn new<M: CanRecordOutputs>(
+        model: &M,
+        asked: &[Asked],
+        expected: impl Iterator<Item = (impl AsRef<str>, usize)>,
+    ) -> Result<Self, CaptureError> {
         let recorders = model.output_recorders().or(M::RECORDERS);
         let slots = own_slots(model);
         let mut plan = Self { model: M::MODEL, keys: Vec::with_capacity(asked.len()), sinks: Vec::new() };
@@ -98,13 +102,24 @@ impl CapturePlan {
         Ok(plan)
     }
 
-    fn add(&mut self, model: &dyn Any, recorders: &[OutputRecorder], slots: &[SlotInfo], asked: &Asked) -> Result<(), CaptureError> {
+    fn add(
+        &mut self,
+        model: &dyn Any,
+        recorders: &[OutputRecorder],
+        slots: &[SlotInfo],
+        asked: &Asked,
+    ) -> Result<(), CaptureError> {
         let key = asked.key;
         let number = self.keys.len();
         let mut rows = Vec::new();
         let mut first = None;
         for slot in slots {
-            let Some(recorder) = recorders.iter().find(|recorder| recorder.key == key && recorder.matches(slot) && !claimed(recorder, recorders, slot)) else { continue };
+            let Some(recorder) = recorders
+                .iter()
+                .find(|recorder| recorder.key == key && recorder.matches(slot) && !claimed(recorder, recorders, slot))
+            else {
+                continue;
+            };
             let element = recorder.element(slot).ok_or_else(|| CaptureError::NoElement {
                 key,
                 class: slot.class,
@@ -120,7 +135,10 @@ impl CapturePlan {
             return if asked.follows { Ok(()) } else { Err(self.no_slot(key, recorders, slots)) };
         };
         let initial = key == "hidden_states" && first.capture_initial_hidden_state;
-        let declared = recorders.iter().filter(|recorder| recorder.key == key).find_map(|recorder| recorder.num_hidden_layers?(model));
+        let declared = recorders
+            .iter()
+            .filter(|recorder| recorder.key == key)
+            .find_map(|recorder| recorder.num_hidden_layers?(model));
         let len = declared.unwrap_or(rows.len()) + usize::from(initial);
         let selection = match &asked.flag {
             Flag::Select(selection) => Some(selection.clone()),
@@ -133,7 +151,16 @@ impl CapturePlan {
             Some(Err(_)) if asked.follows => Some(Vec::new()),
             Some(Err(misfit)) => return Err(misfit.of(key, len, declared.is_none())),
         };
-        self.keys.push(PlannedKey { key, rows, initial, selection, len, counted: declared.is_some(), follows: asked.follows, wanted });
+        self.keys.push(PlannedKey {
+            key,
+            rows,
+            initial,
+            selection,
+            len,
+            counted: declared.is_some(),
+            follows: asked.follows,
+            wanted,
+        });
         Ok(())
     }
 
@@ -142,7 +169,8 @@ impl CapturePlan {
         present.sort_unstable();
         present.dedup();
         let own = || recorders.iter().filter(|recorder| recorder.key == key);
-        let mut near: Vec<&'static str> = own().flat_map(|recorder| near(recorder.target.name(), present.iter().copied())).collect();
+        let mut near: Vec<&'static str> =
+            own().flat_map(|recorder| near(recorder.target.name(), present.iter().copied())).collect();
         near.retain(|name| own().all(|recorder| recorder.target.name() != *name));
         let targets = own().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         CaptureError::NoSlot { model: self.model, key, targets, present, near }
@@ -168,7 +196,12 @@ impl CapturePlan {
 /// A recorder with `layer_name` takes a slot away from those of other keys that say nothing of where.
 fn claimed(recorder: &OutputRecorder, recorders: &[OutputRecorder], slot: &SlotInfo) -> bool {
     recorder.layer_name.is_none()
-        && recorders.iter().any(|other| other.key != recorder.key && other.layer_name.is_some() && other.element(slot) == recorder.element(slot) && other.matches(slot))
+        && recorders.iter().any(|other| {
+            other.key != recorder.key
+                && other.layer_name.is_some()
+                && other.element(slot) == recorder.element(slot)
+                && other.matches(slot)
+        })
 }
 
 impl Misfit {
@@ -209,13 +242,22 @@ impl PlannedKey {
     }
 
     fn value<'a>(&self, row: &'a Row, position: usize, is_input: bool) -> PlannedValue<'a> {
-        PlannedValue { position, path: &row.path, class: row.class, implementation: row.implementation, is_input, is_kept: self.keeps(position) }
+        PlannedValue {
+            position,
+            path: &row.path,
+            class: row.class,
+            implementation: row.implementation,
+            is_input,
+            is_kept: self.keeps(position),
+        }
     }
 
     /// The last position to keep, if it is known before the run whatever the slots do.
     pub(crate) fn last_wanted(&self) -> Option<usize> {
         match &self.selection {
-            Some(selection) if selection.tail().is_none() && !selection.is_open() => self.wanted.as_ref()?.last().copied(),
+            Some(selection) if selection.tail().is_none() && !selection.is_open() => {
+                self.wanted.as_ref()?.last().copied()
+            }
             _ => None,
         }
     }
@@ -227,7 +269,14 @@ impl fmt::Display for CapturePlan {
         for key in &self.keys {
             writeln!(f, "  {} ({} of {})", key.key, key.wanted.as_ref().map_or(key.len, Vec::len), key.len)?;
             for value in key.values().filter(|value| value.is_kept) {
-                writeln!(f, "    {:>3}  {}{}  {}", value.position, value.path, if value.is_input { " (input)" } else { "" }, value.implementation)?;
+                writeln!(
+                    f,
+                    "    {:>3}  {}{}  {}",
+                    value.position,
+                    value.path,
+                    if value.is_input { " (input)" } else { "" },
+                    value.implementation
+                )?;
             }
         }
         Ok(())

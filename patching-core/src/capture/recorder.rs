@@ -44,13 +44,35 @@ pub struct OutputRecorder {
 impl OutputRecorder {
     /// Records element `I` of class `C`. `field` is never called: it tells the compiler the type of the key's field.
     #[doc(hidden)]
-    pub const fn __class<C: Records<I, F>, const I: isize, F: 'static>(key: &'static str, _field: fn() -> &'static F) -> Self {
-        Self { key, target: Target::Class(TypeId::of::<C>, C::NAME), index: I, layer_name: None, capture_initial_hidden_state: true, num_hidden_layers: None }
+    pub const fn __class<C: Records<I, F>, const I: isize, F: 'static>(
+        key: &'static str,
+        _field: fn() -> &'static F,
+    ) -> Self {
+        Self {
+            key,
+            target: Target::Class(TypeId::of::<C>, C::NAME),
+            index: I,
+            layer_name: None,
+            capture_initial_hidden_state: true,
+            num_hidden_layers: None,
+        }
     }
 
     #[doc(hidden)]
-    pub const fn __name<F: HoldsSomething + 'static>(key: &'static str, name: &'static str, index: isize, _field: fn() -> &'static F) -> Self {
-        Self { key, target: Target::Name(name), index, layer_name: None, capture_initial_hidden_state: true, num_hidden_layers: None }
+    pub const fn __name<F: HoldsSomething + 'static>(
+        key: &'static str,
+        name: &'static str,
+        index: isize,
+        _field: fn() -> &'static F,
+    ) -> Self {
+        Self {
+            key,
+            target: Target::Name(name),
+            index,
+            layer_name: None,
+            capture_initial_hidden_state: true,
+            num_hidden_layers: None,
+        }
     }
 
     #[doc(hidden)]

@@ -55,7 +55,12 @@ pub struct Options<'a> {
 const FOLLOWERS: [&str; 2] = ["cross_attentions", "mask_decoder_attentions"];
 
 /// What is asked for: the caller's word, else the config's, else nothing. Allocates nothing where that is nothing.
-fn resolve<M: CanRecordOutputs>(model: &M, config: &impl ConfigDefaults, kwargs: &ForwardKwargs, options: &Options<'_>) -> Result<Vec<Asked>, CaptureError> {
+fn resolve<M: CanRecordOutputs>(
+    model: &M,
+    config: &impl ConfigDefaults,
+    kwargs: &ForwardKwargs,
+    options: &Options<'_>,
+) -> Result<Vec<Asked>, CaptureError> {
     let recorders = model.output_recorders().or(M::RECORDERS);
     for key in kwargs.keys().chain(kwargs.expected().map(|(key, _)| key)) {
         if !recorders.iter().any(|recorder| recorder.key == key) {
@@ -63,8 +68,10 @@ fn resolve<M: CanRecordOutputs>(model: &M, config: &impl ConfigDefaults, kwargs:
         }
     }
     let said = |key: &str| {
-        let argument = || options.arguments.iter().find(|(name, _)| *name == key).map_or(Flag::Unset, |(_, flag)| flag.clone());
-        let candidates: [&dyn Fn() -> Flag; 3] = [&|| kwargs.flag(key).clone(), &argument, &|| config.output_flag(key).unwrap_or_default()];
+        let argument =
+            || options.arguments.iter().find(|(name, _)| *name == key).map_or(Flag::Unset, |(_, flag)| flag.clone());
+        let candidates: [&dyn Fn() -> Flag; 3] =
+            [&|| kwargs.flag(key).clone(), &argument, &|| config.output_flag(key).unwrap_or_default()];
         candidates.iter().map(|candidate| candidate()).find(|flag| *flag != Flag::Unset)
     };
     let mut asked = Vec::new();
@@ -105,7 +112,11 @@ fn unknown<M: CanRecordOutputs>(key: &str, declared: impl Iterator<Item = &'stat
 
 /// What a request would record, without running anything.
 #[doc(hidden)]
-pub fn plan<M: CanRecordOutputs>(model: &M, config: &impl ConfigDefaults, kwargs: &ForwardKwargs) -> Result<CapturePlan, CaptureError> {
+pub fn plan<M: CanRecordOutputs>(
+    model: &M,
+    config: &impl ConfigDefaults,
+    kwargs: &ForwardKwargs,
+) -> Result<CapturePlan, CaptureError> {
     let asked = resolve(model, config, kwargs, &Options { tie: false, arguments: &[] })?;
     CapturePlan::new(model, &asked, kwargs.expected())
 }
@@ -113,7 +124,13 @@ pub fn plan<M: CanRecordOutputs>(model: &M, config: &impl ConfigDefaults, kwargs
 /// Runs the body of a base model's `forward` and puts what was asked for into its output.
 #[doc(hidden)]
 #[inline]
-pub fn run<M: CanRecordOutputs, R: Fallible>(model: &M, config: &impl ConfigDefaults, kwargs: &ForwardKwargs, options: &Options<'_>, body: impl FnOnce() -> R) -> R {
+pub fn run<M: CanRecordOutputs, R: Fallible>(
+    model: &M,
+    config: &impl ConfigDefaults,
+    kwargs: &ForwardKwargs,
+    options: &Options<'_>,
+    body: impl FnOnce() -> R,
+) -> R {
     match resolve(model, config, kwargs, options) {
         Err(error) => R::from_result(Err(error.into())),
         Ok(asked) if asked.is_empty() => {
@@ -128,7 +145,13 @@ fn tie(config: &impl ConfigDefaults, options: &Options<'_>) -> bool {
     config.tie_last_hidden_states().unwrap_or(options.tie)
 }
 
-fn record<M: CanRecordOutputs, R: Fallible>(model: &M, asked: &[Asked], kwargs: &ForwardKwargs, tie: bool, body: impl FnOnce() -> R) -> Result<R::Output, R::Error> {
+fn record<M: CanRecordOutputs, R: Fallible>(
+    model: &M,
+    asked: &[Asked],
+    kwargs: &ForwardKwargs,
+    tie: bool,
+    body: impl FnOnce() -> R,
+) -> Result<R::Output, R::Error> {
     let plan = CapturePlan::new(model, asked, kwargs.expected())?;
     let collector = Arc::new(Collector::new(plan, kwargs.keep(), false, tie));
     let mut output = {
@@ -139,11 +162,17 @@ fn record<M: CanRecordOutputs, R: Fallible>(model: &M, asked: &[Asked], kwargs: 
     Ok(output)
 }
 
-fn fill<O: ModelOutput>(output: &mut O, collector: &Collector, tie: bool, kwargs: &ForwardKwargs) -> Result<(), CaptureError> {
+fn fill<O: ModelOutput>(
+    output: &mut O,
+    collector: &Collector,
+    tie: bool,
+    kwargs: &ForwardKwargs,
+) -> Result<(), CaptureError> {
     let mut values = collector.finish()?;
     for (order, planned) in collector.plan.keys().iter().enumerate() {
         if let Some(mut raw) = values.remove(planned.key) {
-            if let Some((_, expected)) = kwargs.expected().find(|(key, count)| *key == planned.key && *count != raw.len) {
+            if let Some((_, expected)) = kwargs.expected().find(|(key, count)| *key == planned.key && *count != raw.len)
+            {
                 return Err(CaptureError::Count { key: planned.key.to_owned(), expected, found: raw.len });
             }
             raw.origin = Some(Origin { output: TypeId::of::<O>(), order });
@@ -158,7 +187,13 @@ fn fill<O: ModelOutput>(output: &mut O, collector: &Collector, tie: bool, kwargs
 
 /// Only the recorded values; the run stops as soon as they are there, where that can be known.
 #[doc(hidden)]
-pub fn run_captures<M: CanRecordOutputs, R: Fallible>(model: &M, config: &impl ConfigDefaults, kwargs: &ForwardKwargs, options: &Options<'_>, body: impl FnOnce() -> R) -> Result<Captures<R::Output>, R::Error> {
+pub fn run_captures<M: CanRecordOutputs, R: Fallible>(
+    model: &M,
+    config: &impl ConfigDefaults,
+    kwargs: &ForwardKwargs,
+    options: &Options<'_>,
+    body: impl FnOnce() -> R,
+) -> Result<Captures<R::Output>, R::Error> {
     let asked = resolve(model, config, kwargs, options)?;
     let tie = tie(config, options);
     let plan = CapturePlan::new(model, &asked, kwargs.expected())?;

@@ -90,7 +90,15 @@ pub fn is_wanted(index: isize) -> bool {
     }
     let current = CURRENT.get();
     let Some(element) = selection::position(index, current.arity) else { return false };
-    TOP.with_borrow(|top| top.as_ref().is_some_and(|collector| collector.plan.sinks(current.sinks).iter().any(|sink| sink.element == element && collector.wants_next(sink.key))))
+    TOP.with_borrow(|top| {
+        top.as_ref().is_some_and(|collector| {
+            collector
+                .plan
+                .sinks(current.sinks)
+                .iter()
+                .any(|sink| sink.element == element && collector.wants_next(sink.key))
+        })
+    })
 }
 
 /// Whether a run that may stop early has everything it wants.

@@ -45,7 +45,10 @@ pub struct Selection(Vec<Pick>);
 enum Pick {
     Index(isize),
     /// From `start` up to, but without, `end`; no end: to the last.
-    Span { start: isize, end: Option<isize> },
+    Span {
+        start: isize,
+        end: Option<isize>,
+    },
 }
 
 /// A selection that a sequence of a given length cannot satisfy.
@@ -69,7 +72,9 @@ impl Selection {
                 Pick::Index(index) => positions.push(position(index, len).ok_or(Misfit::OutOfRange(index))?),
                 Pick::Span { start, end } => {
                     // an end may be one past the last
-                    let bound = |index: isize| position(index, len + 1 - usize::from(index < 0)).ok_or(Misfit::OutOfRange(index));
+                    let bound = |index: isize| {
+                        position(index, len + 1 - usize::from(index < 0)).ok_or(Misfit::OutOfRange(index))
+                    };
                     positions.extend(bound(start)?..end.map_or(Ok(len), bound)?);
                 }
             }
@@ -82,11 +87,14 @@ impl Selection {
     /// How many of the last values may turn out to be meant when the length is not what was expected:
     /// `None` if that depends on nothing but the position itself.
     pub(crate) fn tail(&self) -> Option<usize> {
-        self.0.iter().filter_map(|pick| match *pick {
-            Pick::Index(index) | Pick::Span { start: index, .. } if index < 0 => Some(index.unsigned_abs()),
-            Pick::Span { end: Some(end), .. } if end < 0 => Some(usize::MAX),
-            _ => None,
-        }).max()
+        self.0
+            .iter()
+            .filter_map(|pick| match *pick {
+                Pick::Index(index) | Pick::Span { start: index, .. } if index < 0 => Some(index.unsigned_abs()),
+                Pick::Span { end: Some(end), .. } if end < 0 => Some(usize::MAX),
+                _ => None,
+            })
+            .max()
     }
 
     /// Whether the last value could be meant whatever the length.
@@ -236,10 +244,14 @@ impl Serialize for Flag {
             Self::Off => serializer.serialize_bool(false),
             Self::On => serializer.serialize_bool(true),
             Self::Select(selection) => {
-                let indices: Option<Vec<isize>> = selection.0.iter().map(|pick| match pick {
-                    Pick::Index(index) => Some(*index),
-                    Pick::Span { .. } => None,
-                }).collect();
+                let indices: Option<Vec<isize>> = selection
+                    .0
+                    .iter()
+                    .map(|pick| match pick {
+                        Pick::Index(index) => Some(*index),
+                        Pick::Span { .. } => None,
+                    })
+                    .collect();
                 let Some(indices) = indices else { return serializer.collect_str(selection) };
                 let mut list = serializer.serialize_seq(Some(indices.len()))?;
                 for index in indices {

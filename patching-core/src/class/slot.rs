@@ -3,7 +3,9 @@ use super::hooked::{Hooked, SlotId};
 use super::module_class::{Implements, ModuleClass};
 use super::walk::{self, SlotInfo};
 use crate::capture::ModuleOutput;
-use burn::module::{Content, Devices, DisplaySettings, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor};
+use burn::module::{
+    Content, Devices, DisplaySettings, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
+};
 use burn::tensor::Device;
 use std::any::{Any, TypeId};
 use std::fmt;

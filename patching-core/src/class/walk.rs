@@ -52,7 +52,8 @@ pub(crate) fn meet_slot(info: impl FnOnce(String) -> SlotInfo) {
 pub(crate) fn meet_recorders() {
     if_walking(|walk| {
         let parents = walk.path.len().saturating_sub(1);
-        let base = walk.path.get(..parents).unwrap_or_default().iter().fold(String::new(), |base, name| base + name + ".");
+        let base =
+            walk.path.get(..parents).unwrap_or_default().iter().fold(String::new(), |base, name| base + name + ".");
         walk.bases.push(base);
     });
 }

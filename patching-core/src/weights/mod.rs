@@ -1,5 +1,30 @@
 //! Hugging Face checkpoints: reading, loading into a model, saving.
+//!
+//! A load goes in three steps. [`Checkpoint`] finds the tensors in the files without reading them. A plan then maps
+//! each parameter of the model to the tensors and the steps that make it; all errors are known here. Only then are
+//! tensors read, one parameter at a time.
 
+mod apply;
+mod config;
+mod convert;
+mod error;
+mod fs;
+mod keys;
+mod layout;
+mod options;
+mod parameters;
+mod plan;
 mod pretrained;
+mod reader;
+mod report;
+mod save;
+mod tie;
 
-pub use pretrained::{PreTrainedModel, PretrainedConfig};
+pub use config::{ConfigError, ConfigProblem, PretrainedConfig};
+pub use error::{LoadError, ReadError, SaveError};
+pub use layout::{LayoutRules, Operation, ParameterLayout};
+pub use options::{LoadOptions, Progress, ProgressCallback, ReadMode, SaveOptions};
+pub use pretrained::PreTrainedModel;
+pub use reader::{Checkpoint, HeaderError, IndexError, StoredTensor};
+pub use report::{CastKey, CastReason, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey};
+pub use save::SaveReport;

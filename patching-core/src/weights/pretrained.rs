@@ -1,22 +1,27 @@
-use crate::class::Init;
+//! Models that load and save checkpoints.
+
+use std::path::Path;
+
 use burn::module::{Module, ModuleDisplay};
-use serde::{Serialize, de::DeserializeOwned};
+use burn::tensor::Device;
 
-/// A model's `config.json`.
-pub trait PretrainedConfig:
-    Clone + std::fmt::Debug + Send + Sync + Serialize + DeserializeOwned + 'static
-{
-    /// The `model_type` values that this config reads.
-    const MODEL_TYPES: &'static [&'static str];
-
-    /// Chooses the attention implementation, as `attn_implementation` at load time does.
-    fn set_attn_implementation(&mut self, name: &str);
-
-    /// The implementation chosen, if any.
-    fn attn_implementation(&self) -> Option<&str>;
-}
+use super::apply::apply;
+use super::config::PretrainedConfig;
+use super::error::{LoadError, SaveError};
+use super::layout::LayoutRules;
+use super::options::{LoadOptions, SaveOptions};
+use super::parameters::{Unsuitable, parameters};
+use super::plan::{LoadPlan, ModelFacts};
+use super::reader::Checkpoint;
+use super::report::LoadReport;
+use super::save::{self, SaveReport};
+use super::tie::tie;
+use crate::class::Init;
 
 /// A model that loads and saves Hugging Face checkpoints.
+///
+/// The fields of the model and of its layers are named as the checkpoint's keys; what Burn's own layers call or lay
+/// out differently is known (see [`LayoutRules::standard`]).
 pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     /// Its `config.json`.
     type Config: PretrainedConfig;
@@ -37,4 +42,117 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     fn tied_parameters(_config: &Self::Config) -> Vec<(String, String)> {
         Vec::new()
     }
+
+    /// How the model's own layers are laid out in a checkpoint; those of Burn are known without.
+    fn layouts(_config: &Self::Config) -> LayoutRules {
+        LayoutRules::default()
+    }
+
+    /// Loads the model from the folder `dir`: `config.json` and `model.safetensors`, or its shards.
+    ///
+    /// A head loads from the checkpoint of its base model and the other way round, as far as all parameters are there.
+    ///
+    /// # Errors
+    ///
+    /// When a file is absent or wrong, and when a parameter has no value or one that does not fit; one error names all
+    /// of them.
+    fn from_pretrained(dir: impl AsRef<Path>, device: &Device) -> Result<Self, LoadError> {
+        Self::from_pretrained_with(dir, device, &LoadOptions::default()).map(|(model, _)| model)
+    }
+
+    /// [`from_pretrained`](Self::from_pretrained) with options and a report.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pretrained`](Self::from_pretrained), less what the options allow.
+    fn from_pretrained_with(
+        dir: impl AsRef<Path>,
+        device: &Device,
+        options: &LoadOptions,
+    ) -> Result<(Self, LoadReport), LoadError> {
+        let mut config = Self::Config::from_pretrained(&dir)?;
+        if let Some(name) = &options.attn_implementation {
+            config.set_attn_implementation(name);
+        }
+        construct::<Self>(&config, device)?.load_weights_with(dir, options)
+    }
+
+    /// Constructs the model with fresh parameters; those that are tied share them.
+    ///
+    /// # Errors
+    ///
+    /// When the model ties parameters that it does not have or that differ in shape.
+    fn from_config(config: &Self::Config, device: &Device) -> Result<Self, LoadError> {
+        let model = construct::<Self>(config, device)?;
+        let rules = layouts_of(&model, &LayoutRules::default());
+        tie(model, &Self::tied_parameters(config), &rules)
+    }
+
+    /// Loads the weights in the folder `dir` into this model. On an error the model is gone, never half loaded.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pretrained`](Self::from_pretrained).
+    fn load_weights(self, dir: impl AsRef<Path>) -> Result<Self, LoadError> {
+        self.load_weights_with(dir, &LoadOptions::default()).map(|(model, _)| model)
+    }
+
+    /// [`load_weights`](Self::load_weights) with options and a report.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pretrained_with`](Self::from_pretrained_with).
+    fn load_weights_with(self, dir: impl AsRef<Path>, options: &LoadOptions) -> Result<(Self, LoadReport), LoadError> {
+        let checkpoint = Checkpoint::open(dir, options.read_mode)?;
+        let rules = layouts_of(&self, &options.layouts);
+        let parameters =
+            parameters(&self, &rules).map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
+        let facts = ModelFacts {
+            parameters: &parameters,
+            ties: Self::tied_parameters(self.config()),
+            base_model_prefix: Self::BASE_MODEL_PREFIX,
+        };
+        let plan = LoadPlan::new(&facts, &checkpoint, options)?;
+
+        let missing = !options.allow_missing && !plan.report.missing.is_empty();
+        let mismatched = !options.ignore_mismatched && !plan.report.mismatched.is_empty();
+        if missing || mismatched {
+            return Err(LoadError::Weights(Box::new(plan.report)));
+        }
+        let model = apply(self, &plan, &checkpoint, options.progress.as_ref())?;
+        Ok((model, plan.report))
+    }
+
+    /// Saves the model to the folder `dir`, as `config.json` and `model.safetensors` that Transformers opens.
+    ///
+    /// The folder may be the one that the model was loaded from. What was in it stays whole until the new files are
+    /// complete and on the disk, and if anything fails.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written, or a parameter has no form in a checkpoint.
+    fn save_pretrained(&self, dir: impl AsRef<Path>) -> Result<SaveReport, SaveError> {
+        self.save_pretrained_with(dir, &SaveOptions::default())
+    }
+
+    /// [`save_pretrained`](Self::save_pretrained) with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`save_pretrained`](Self::save_pretrained).
+    fn save_pretrained_with(&self, dir: impl AsRef<Path>, options: &SaveOptions) -> Result<SaveReport, SaveError> {
+        let rules = layouts_of(self, &options.layouts);
+        let ties = Self::tied_parameters(self.config());
+        save::save(self, self.config(), Self::CLASS_NAME, &ties, &rules, dir.as_ref(), options)
+    }
+}
+
+/// Every construction on behalf of a caller passes here.
+fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device) -> Result<M, LoadError> {
+    Ok(M::new(config, &Init::new(device)))
+}
+
+/// The caller's rules, then the model's, then the standard ones.
+fn layouts_of<M: PreTrainedModel>(model: &M, own: &LayoutRules) -> LayoutRules {
+    own.clone().over(M::layouts(model.config())).over(LayoutRules::standard())
 }

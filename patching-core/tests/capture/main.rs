@@ -1,4 +1,12 @@
 //! Recording, by behaviour: exactly these values, in this order, and nothing else.
 
+mod burn_operations;
+mod defaults;
+mod early_exit;
 mod model;
+mod nested;
 mod recorded;
+mod refused;
+mod repeated;
+mod selected;
+mod state;

@@ -7,7 +7,7 @@ use patching_core::capture::is_wanted;
 use patching_core::prelude::*;
 
 #[derive(Clone, Debug, Default, ConfigDefaults)]
-pub struct Config {
+pub struct ToyConfig {
     pub width: usize,
     pub layers: usize,
     pub output_hidden_states: Option<bool>,
@@ -17,7 +17,7 @@ pub struct Config {
     pub use_cache: Option<bool>,
 }
 
-impl Config {
+impl ToyConfig {
     pub fn tiny() -> Self {
         Self { width: 4, layers: 3, ..Self::default() }
     }
@@ -41,7 +41,7 @@ pub struct ToyAttention {
 
 #[module_class]
 impl ToyAttention {
-    pub fn new(config: &Config, init: &Init) -> Self {
+    pub fn new(config: &ToyConfig, init: &Init) -> Self {
         Self { proj: LinearConfig::new(config.width, config.width).init(init.device()) }
     }
 
@@ -65,7 +65,7 @@ pub struct ToyBlock {
 
 #[module_class]
 impl ToyBlock {
-    pub fn new(config: &Config, layer_idx: usize, init: &Init) -> Self {
+    pub fn new(config: &ToyConfig, layer_idx: usize, init: &Init) -> Self {
         Self {
             self_attn: ToyAttention::slot(config, init),
             crossattention: ToyAttention::slot(config, init),
@@ -88,6 +88,13 @@ impl ToyBlock {
     }
 }
 
+impl ToyBlock {
+    #[cfg(feature = "autodiff")]
+    pub fn scale(&self) -> Tensor<1> {
+        self.scale.val()
+    }
+}
+
 #[derive(ModelOutput, Clone, Debug)]
 pub struct ToyOutput {
     pub last_hidden_state: Tensor<3>,
@@ -107,12 +114,12 @@ pub struct ToyModel {
     pub layers: Vec<Slot<ToyBlock>>,
     norm: Param<Tensor<1>>,
     #[module(skip)]
-    pub config: Config,
+    pub config: ToyConfig,
     recorders: OutputRecorders,
 }
 
 impl ToyModel {
-    pub fn new(config: &Config, init: &Init) -> Self {
+    pub fn new(config: &ToyConfig, init: &Init) -> Self {
         Self {
             layers: (0..config.layers).map(|layer| ToyBlock::slot(config, layer, init)).collect(),
             norm: Param::from_tensor(Tensor::ones([config.width], init.device()) * 0.5),
@@ -122,13 +129,18 @@ impl ToyModel {
     }
 
     pub fn tiny() -> Self {
-        Self::new(&Config::tiny(), &Init::new(&device()))
+        Self::new(&ToyConfig::tiny(), &Init::new(&device()))
     }
 
     /// hidden states `[batch, seq, width]`
     #[merge_with_config_defaults]
     #[capture_outputs]
-    pub fn forward(&self, hidden_states: Tensor<3>, context: &Context, kwargs: &ForwardKwargs) -> Result<ToyOutput, CaptureError> {
+    pub fn forward(
+        &self,
+        hidden_states: Tensor<3>,
+        context: &Context,
+        kwargs: &ForwardKwargs,
+    ) -> Result<ToyOutput, CaptureError> {
         let mut hidden_states = hidden_states;
         for (layer, block) in self.layers.iter().enumerate() {
             if context.skip == Some(layer) {
@@ -154,11 +166,16 @@ pub fn with_memory() -> Context {
     Context { memory: Some(input() * 0.3), ..Context::default() }
 }
 
+#[cfg(feature = "autodiff")]
+pub fn with_memory_on(device: &Device) -> Context {
+    Context { memory: Some(input().to_device(device) * 0.3), ..Context::default() }
+}
+
 /// The paths of what was recorded, in order.
 pub fn paths<T>(captured: &Captured<T>) -> Vec<(usize, String)> {
     captured.iter().map(|(position, path, _)| (position, path.to_owned())).collect()
 }
 
 pub fn bits<const D: usize>(tensor: &Tensor<D>) -> Vec<u32> {
-    tensor.to_data().to_vec::<f32>().expect("f32").into_iter().map(f32::to_bits).collect()
+    tensor.to_data().try_to_vec::<f32>().expect("f32").into_iter().map(f32::to_bits).collect()
 }

@@ -1,0 +1,18 @@
+//! What a `config.json` says: the fields that families share, reading both spellings of Transformers
+//! (version 4 and 5), and the checks that come before a model is built.
+
+mod decoder;
+mod error;
+mod general;
+mod normalize;
+mod rope;
+mod token_ids;
+
+pub use decoder::{DecoderConfig, LayerType, MAX_LAYERS, MAX_PARAMETERS, validate_decoder};
+pub use error::ConfigError;
+pub use general::GeneralConfig;
+pub use normalize::normalized;
+pub use rope::{RopeParameters, RopeType};
+pub use token_ids::TokenIds;
+
+pub(crate) use decoder::{decoder_config, layered_window, multiple_of, validate_layer_types};

@@ -1,0 +1,102 @@
+use crate::config::ConfigError;
+use thiserror::Error;
+
+/// Why a `forward` did not give a result.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ForwardError {
+    /// What was asked to be recorded cannot be.
+    #[error(transparent)]
+    Capture(#[from] patching_core::capture::CaptureError),
+
+    /// The config does not describe a model that can run.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+
+    /// Neither token ids nor embeddings, or both.
+    #[error("exactly one of `input_ids` and `inputs_embeds` is expected, found {found}")]
+    Inputs {
+        /// `neither` or `both`.
+        found: &'static str,
+    },
+
+    /// A tensor's shape does not fit.
+    #[error("`{name}` has shape {found:?}, expected {expected}")]
+    Shape {
+        /// The argument.
+        name: &'static str,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The shape that fits.
+        expected: String,
+    },
+
+    /// A token id is not in the vocabulary, or an index not among what it chooses from.
+    #[error("`{name}` holds {found}, expected 0 to {}", .limit.saturating_sub(1))]
+    IndexOutOfRange {
+        /// The argument.
+        name: &'static str,
+        /// The index.
+        found: i64,
+        /// How many there are to choose from.
+        limit: usize,
+    },
+
+    /// The cache belongs to another model or another batch.
+    #[error("the cache has {found} {what}, expected {expected}")]
+    Cache {
+        /// What was counted.
+        what: &'static str,
+        /// The cache's count.
+        found: usize,
+        /// The count that fits.
+        expected: usize,
+    },
+
+    /// The layers of a cache have seen different numbers of tokens, so a forward pass did not go through all of them.
+    #[error("the cache is inconsistent: layer {layer} has seen {found} tokens, layer 0 has seen {expected}")]
+    CacheInconsistent {
+        /// The layer that differs.
+        layer: usize,
+        /// What it has seen.
+        found: usize,
+        /// What layer 0 has seen.
+        expected: usize,
+    },
+
+    /// Sequences of a batch cannot be told from their padding.
+    #[error("a batch of {batch} needs `pad_token_id` in the config to find the last token of each sequence")]
+    NoPadToken {
+        /// The number of sequences.
+        batch: usize,
+    },
+
+    /// The labels are of a kind that the head cannot use.
+    #[error("labels are {found}, expected {expected}")]
+    Labels {
+        /// What was given.
+        found: String,
+        /// What the head needs.
+        expected: String,
+    },
+
+    /// Values could not be read back from the device.
+    #[error("cannot read `{name}` back from the device: {problem}")]
+    Read {
+        /// The tensor.
+        name: &'static str,
+        /// What the device says.
+        problem: String,
+    },
+}
+
+/// `; did you mean …?` for the nearest of `known`, or nothing.
+pub(crate) fn did_you_mean(name: &str, known: &[impl AsRef<str>]) -> String {
+    known
+        .iter()
+        .map(|other| (strsim::jaro_winkler(name, other.as_ref()), other.as_ref()))
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, near)| format!(", did you mean `{near}`?"))
+        .unwrap_or_default()
+}

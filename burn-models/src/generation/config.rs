@@ -1,0 +1,157 @@
+use super::GenerateError;
+use crate::config::{DecoderConfig, TokenIds};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// How many tokens are added if the config does not say.
+const DEFAULT_NEW_TOKENS: usize = 20;
+
+/// The largest `generation_config.json` that is read.
+const MAX_FILE: u64 = 1 << 20;
+
+/// How text is generated; fields are named as in `generation_config.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GenerationConfig {
+    /// How many tokens to add; beats `max_length`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_new_tokens: Option<usize>,
+    /// How long a sequence may become, prompt included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<usize>,
+    /// Whether tokens are drawn by their probability, and not the most probable one taken.
+    pub do_sample: bool,
+    /// Sampling: scores are divided by it; small values favour probable tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Sampling: only so many of the most probable tokens are considered; 0: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<usize>,
+    /// Sampling: only the most probable tokens that together reach this probability are considered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Tokens that end a sequence; absent: the model's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eos_token_id: Option<TokenIds>,
+    /// What finished sequences are filled up with; absent: the model's, or the first token that ends a sequence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pad_token_id: Option<i64>,
+    /// Whether keys and values are kept between steps. Without, every step computes the whole sequence again.
+    pub use_cache: bool,
+    /// Whether the scores of each step are given back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub output_logits: bool,
+    /// Sampling: where the random numbers begin; absent: somewhere else every time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Everything else, as it was read.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Default for GenerationConfig {
+    fn default() -> Self {
+        Self {
+            max_new_tokens: None,
+            max_length: None,
+            do_sample: false,
+            temperature: None,
+            top_k: None,
+            top_p: None,
+            eos_token_id: None,
+            pad_token_id: None,
+            use_cache: true,
+            output_logits: false,
+            seed: None,
+            extra: Map::new(),
+        }
+    }
+}
+
+impl GenerationConfig {
+    /// The file's name.
+    pub const FILE_NAME: &'static str = "generation_config.json";
+
+    /// Greedy, `max_new_tokens` more tokens.
+    pub fn greedy(max_new_tokens: usize) -> Self {
+        Self { max_new_tokens: Some(max_new_tokens), ..Self::default() }
+    }
+
+    /// Sampling, `max_new_tokens` more tokens, beginning at `seed`.
+    pub fn sample(max_new_tokens: usize, seed: u64) -> Self {
+        Self { do_sample: true, seed: Some(seed), ..Self::greedy(max_new_tokens) }
+    }
+
+    /// Reads the folder's `generation_config.json`; without one, the defaults.
+    ///
+    /// # Errors
+    ///
+    /// When the file is there, but cannot be read, is too large, or is not what it should be.
+    pub fn from_pretrained(dir: impl AsRef<Path>) -> Result<Self, GenerateError> {
+        let path = dir.as_ref().join(Self::FILE_NAME);
+        let file = |problem: String| GenerateError::File { path: path.clone(), problem };
+        let size = match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            Ok(_) => return Err(file("not a file".to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(file(error.to_string())),
+        };
+        if size > MAX_FILE {
+            return Err(file(format!("{size} bytes, expected at most {MAX_FILE}")));
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| file(error.to_string()))?;
+        let config: Self = serde_json::from_str(&text).map_err(|error| file(error.to_string()))?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Checks that the numbers make sense.
+    ///
+    /// # Errors
+    ///
+    /// [`GenerateError::Setting`] names the first that does not.
+    pub fn validate(&self) -> Result<(), GenerateError> {
+        let wrong = |name, found: String, expected| Err(GenerateError::Setting { name, found, expected });
+        if let Some(temperature) = self.temperature
+            && !(temperature.is_finite() && temperature > 0.0)
+        {
+            let expected = "a positive number; for the most probable token, `do_sample = false`";
+            return wrong("temperature", temperature.to_string(), expected);
+        }
+        if let Some(top_p) = self.top_p
+            && !(top_p > 0.0 && top_p <= 1.0)
+        {
+            return wrong("top_p", top_p.to_string(), "more than 0 and at most 1");
+        }
+        Ok(())
+    }
+
+    /// What the model's config adds where this one says nothing.
+    pub(crate) fn or_model<C: DecoderConfig>(&self, config: &C) -> Self {
+        let mut merged = self.clone();
+        if merged.eos_token_id.is_none() {
+            merged.eos_token_id = config.eos_token_id().cloned();
+        }
+        if merged.pad_token_id.is_none() {
+            merged.pad_token_id = config.pad_token_id();
+        }
+        merged
+    }
+
+    /// How many tokens may be added to a prompt of `prompt` tokens.
+    pub(crate) fn new_tokens(&self, prompt: usize) -> Result<usize, GenerateError> {
+        match (self.max_new_tokens, self.max_length) {
+            (Some(new), _) => Ok(new),
+            (None, Some(length)) if length > prompt => Ok(length - prompt),
+            (None, Some(length)) => Err(GenerateError::Setting {
+                name: "max_length",
+                found: length.to_string(),
+                expected: "more than the prompt has tokens",
+            }),
+            (None, None) => Ok(DEFAULT_NEW_TOKENS),
+        }
+    }
+}

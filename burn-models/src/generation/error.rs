@@ -1,0 +1,56 @@
+use crate::error::ForwardError;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why nothing was generated.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// A forward pass failed.
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
+
+    /// A setting makes no sense.
+    #[error("`{name}` is {found}, expected {expected}")]
+    Setting {
+        /// The field of the generation config.
+        name: &'static str,
+        /// Its value.
+        found: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+
+    /// An argument that only a single forward pass has.
+    #[error("`{0}` cannot be given to `generate`")]
+    Argument(&'static str),
+
+    /// The prompt is not token ids.
+    #[error("`generate` needs a prompt of `input_ids`")]
+    NoPrompt,
+
+    /// The model gave scores that are no numbers.
+    #[error("the scores of sequence {row} at step {step} hold no finite number")]
+    NoFiniteScore {
+        /// The sequence.
+        row: usize,
+        /// The step, counted from 0.
+        step: usize,
+    },
+
+    /// Several sequences that end at different times, and nothing to fill the shorter ones up with.
+    #[error("a batch of {batch} sequences needs `pad_token_id` to fill up those that end first")]
+    NoPadToken {
+        /// The number of sequences.
+        batch: usize,
+    },
+
+    /// A `generation_config.json` cannot be read.
+    #[error("`{}`: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+}

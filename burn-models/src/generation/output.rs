@@ -1,0 +1,31 @@
+use crate::outputs::CausalLMOutputWithPast;
+use burn::tensor::{Int, Tensor};
+
+/// What `generate` gives.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct GenerateOutput {
+    /// The prompts with what was added, `[batch, tokens]`; finished sequences end in padding.
+    pub sequences: Tensor<2, Int>,
+    /// What was added to each sequence, up to and including the token that ended it.
+    pub new_tokens: Vec<Vec<i64>>,
+    /// The output of each step, without its cache; empty unless something was asked for.
+    ///
+    /// The logits are those of the last position, `[batch, 1, vocabulary]`. With a cache, what is recorded at the
+    /// first step covers the prompt, and the one new token at every other.
+    pub steps: Vec<CausalLMOutputWithPast>,
+}
+
+/// What a callback is told after each step.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Step<'a> {
+    /// The step, counted from 0.
+    pub index: usize,
+    /// The token chosen for each sequence; padding where it had ended before.
+    pub tokens: &'a [i64],
+    /// Which sequences have ended.
+    pub finished: &'a [bool],
+    /// The output that the tokens were chosen by, without its cache.
+    pub output: &'a CausalLMOutputWithPast,
+}

@@ -1,0 +1,246 @@
+use super::sampling::Chooser;
+use super::{GenerateError, GenerateOutput, GenerationConfig, Step};
+use crate::error::ForwardError;
+use crate::inputs::TextInputs;
+use crate::models::CausalLM;
+use crate::outputs::CausalLMOutputWithPast;
+use burn::tensor::{DType, Device, Int, Tensor};
+use patching_core::capture::ForwardKwargs;
+use std::ops::ControlFlow;
+
+/// Continues each sequence of a batch until a token ends it or enough were added.
+///
+/// Prompts of different lengths are padded on the left and told apart by their attention mask, from which positions
+/// are counted. What `kwargs` and the model's config ask for is recorded at every step.
+///
+/// # Errors
+///
+/// When the inputs or the generation config do not fit, or a forward pass fails.
+pub fn generate<M: CausalLM>(
+    model: &M,
+    inputs: impl Into<TextInputs>,
+    config: &GenerationConfig,
+    kwargs: &ForwardKwargs,
+) -> Result<GenerateOutput, GenerateError> {
+    generate_with(model, inputs, config, kwargs, |_| ControlFlow::Continue(()))
+}
+
+/// [`generate`] that tells `callback` of each step; it may end the generation.
+///
+/// # Errors
+///
+/// As [`generate`].
+pub fn generate_with<M: CausalLM>(
+    model: &M,
+    inputs: impl Into<TextInputs>,
+    config: &GenerationConfig,
+    kwargs: &ForwardKwargs,
+    mut callback: impl FnMut(Step<'_>) -> ControlFlow<()>,
+) -> Result<GenerateOutput, GenerateError> {
+    config.validate()?;
+    let config = config.or_model(model.config());
+    let kwargs = kwargs.clone().use_cache(config.use_cache);
+    let mut run = Run::new(inputs.into(), &config)?;
+    let mut chooser = Chooser::new(&config);
+    let mut steps = Vec::new();
+
+    for index in 0..config.new_tokens(run.length())? {
+        let mut output = model.forward_causal(run.inputs(), &kwargs)?;
+        run.inputs.cache = output.cache.take();
+        let scores = last_scores(&output)?;
+        let tokens = run.choose(&scores, index, &mut chooser)?;
+        let step = Step { index, tokens: &tokens, finished: &run.finished, output: &output };
+        let flow = callback(step);
+        let recorded = output.hidden_states.is_recorded() || output.attentions.is_recorded();
+        if recorded || config.output_logits {
+            steps.push(output);
+        }
+        run.append(&tokens);
+        if flow.is_break() || run.finished.iter().all(|finished| *finished) {
+            break;
+        }
+    }
+    Ok(GenerateOutput { sequences: run.sequences(), new_tokens: run.new_tokens, steps })
+}
+
+/// The state between two steps.
+struct Run {
+    /// What the next forward pass is given; its ids are the whole sequences.
+    inputs: TextInputs,
+    prompt: Tensor<2, Int>,
+    device: Device,
+    /// All tokens chosen so far, one list for each sequence, padding included.
+    chosen: Vec<Vec<i64>>,
+    new_tokens: Vec<Vec<i64>>,
+    finished: Vec<bool>,
+    /// The position of the next token of each sequence.
+    next_position: Option<Vec<i64>>,
+    eos: Vec<i64>,
+    pad: Option<i64>,
+}
+
+impl Run {
+    fn new(inputs: TextInputs, config: &GenerationConfig) -> Result<Self, GenerateError> {
+        let given = [
+            ("labels", inputs.labels.is_some()),
+            ("position_ids", inputs.position_ids.is_some()),
+            ("cache", inputs.cache.is_some()),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
+            return Err(GenerateError::Argument(name));
+        }
+        let Some(prompt) = inputs.input_ids.clone() else {
+            return Err(GenerateError::NoPrompt);
+        };
+        let [batch, seq] = prompt.dims();
+        let eos = config.eos_token_id.as_ref();
+        let eos = eos.map_or_else(Vec::new, |ids| ids.as_slice().to_vec());
+        let pad = config.pad_token_id.or_else(|| eos.first().copied());
+        let mut run = Self {
+            device: prompt.device(),
+            prompt,
+            chosen: vec![Vec::new(); batch],
+            new_tokens: vec![Vec::new(); batch],
+            finished: vec![false; batch],
+            next_position: None,
+            eos,
+            pad,
+            inputs,
+        };
+        run.inputs = run.inputs.logits_to_keep(1);
+        if let Some(mask) = run.inputs.attention_mask.clone() {
+            if mask.dims() != [batch, seq] {
+                return Err(GenerateError::Forward(ForwardError::Shape {
+                    name: "attention_mask",
+                    found: mask.dims().to_vec(),
+                    expected: format!("[{batch}, {seq}] as the prompt"),
+                }));
+            }
+            let mask = read(&mask, "attention_mask")?;
+            let (positions, next) = positions(&mask, seq);
+            run.inputs.position_ids = Some(rows(positions, batch, &run.device));
+            run.next_position = Some(next);
+        }
+        Ok(run)
+    }
+
+    /// How many tokens the prompt has.
+    fn length(&self) -> usize {
+        self.prompt.dims()[1]
+    }
+
+    /// Takes the inputs of the next forward pass; the cache goes with them.
+    fn inputs(&mut self) -> TextInputs {
+        let cache = self.inputs.cache.take();
+        TextInputs { cache, ..self.inputs.clone() }
+    }
+
+    /// One token for each sequence: padding if it has ended.
+    fn choose(&mut self, scores: &[f32], step: usize, chooser: &mut Chooser) -> Result<Vec<i64>, GenerateError> {
+        let batch = self.finished.len();
+        let vocabulary = scores.len() / batch.max(1);
+        let mut tokens = Vec::with_capacity(batch);
+        for (row, scores) in scores.chunks_exact(vocabulary.max(1)).enumerate() {
+            if self.finished[row] {
+                let pad = self.pad.ok_or(GenerateError::NoPadToken { batch })?;
+                tokens.push(pad);
+                continue;
+            }
+            let token = chooser.choose(scores).ok_or(GenerateError::NoFiniteScore { row, step })?;
+            let token = token as i64;
+            tokens.push(token);
+            self.new_tokens[row].push(token);
+            self.finished[row] = self.eos.contains(&token);
+        }
+        Ok(tokens)
+    }
+
+    /// Makes `tokens` the input of the next step: alone with a cache, else after all others.
+    fn append(&mut self, tokens: &[i64]) {
+        let batch = tokens.len();
+        for (chosen, token) in self.chosen.iter_mut().zip(tokens) {
+            chosen.push(*token);
+        }
+        let next = rows(tokens.to_vec(), batch, &self.device);
+        let cached = self.inputs.cache.is_some();
+        let joined = |old: Option<Tensor<2, Int>>, new: Tensor<2, Int>| match old {
+            Some(old) => Tensor::cat(vec![old, new], 1),
+            None => new,
+        };
+        self.inputs.input_ids = Some(if cached { next } else { joined(self.inputs.input_ids.take(), next) });
+        if let Some(mask) = self.inputs.attention_mask.take() {
+            let one = Tensor::ones([batch, 1], (&self.device, mask.dtype()));
+            self.inputs.attention_mask = Some(joined(Some(mask), one));
+        }
+        if let Some(next) = &mut self.next_position {
+            let positions = rows(next.clone(), batch, &self.device);
+            for position in next.iter_mut() {
+                *position += 1;
+            }
+            let old = self.inputs.position_ids.take().filter(|_| !cached);
+            self.inputs.position_ids = Some(joined(old, positions));
+        }
+    }
+
+    fn sequences(&self) -> Tensor<2, Int> {
+        let batch = self.chosen.len();
+        if self.chosen.iter().all(Vec::is_empty) {
+            return self.prompt.clone();
+        }
+        let chosen = rows(self.chosen.concat(), batch, &self.device);
+        Tensor::cat(vec![self.prompt.clone(), chosen], 1)
+    }
+}
+
+/// The scores of the last position of each sequence, one after the other.
+fn last_scores(output: &CausalLMOutputWithPast) -> Result<Vec<f32>, GenerateError> {
+    let logits = output.logits.clone();
+    let [_, positions, _] = logits.dims();
+    let last = logits.slice_dim(1, positions - 1..positions);
+    let data = last.cast(DType::F32).try_into_data();
+    data.map_err(|error| error.to_string())
+        .and_then(|data| data.into_vec::<f32>().map_err(|error| format!("{error:?}")))
+        .map_err(|problem| unreadable("logits", problem))
+}
+
+fn read(tensor: &Tensor<2, Int>, name: &'static str) -> Result<Vec<i64>, GenerateError> {
+    let data = tensor.clone().try_into_data();
+    let data = data.map_err(|error| unreadable(name, error.to_string()))?;
+    Ok(data.iter::<i64>().collect())
+}
+
+fn unreadable(name: &'static str, problem: String) -> GenerateError {
+    GenerateError::Forward(ForwardError::Read { name, problem })
+}
+
+fn rows(values: Vec<i64>, batch: usize, device: &Device) -> Tensor<2, Int> {
+    Tensor::<1, Int>::from_data(values.as_slice(), device).reshape([batch as i32, -1])
+}
+
+/// Positions that count real tokens only, and the one that follows for each sequence.
+fn positions(mask: &[i64], seq: usize) -> (Vec<i64>, Vec<i64>) {
+    let mut positions = Vec::with_capacity(mask.len());
+    let mut next = Vec::new();
+    for row in mask.chunks_exact(seq.max(1)) {
+        let mut count = 0;
+        for real in row {
+            // Padding gets the first position; nothing looks at it.
+            positions.push(if *real == 0 { 0 } else { count });
+            count += i64::from(*real != 0);
+        }
+        next.push(count);
+    }
+    (positions, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::positions;
+
+    #[test]
+    fn positions_count_real_tokens() {
+        let (at, next) = positions(&[0, 0, 1, 1, 1, 1, 1, 1], 4);
+        assert_eq!(at, [0, 0, 0, 1, 0, 1, 2, 3]);
+        assert_eq!(next, [2, 4]);
+    }
+}

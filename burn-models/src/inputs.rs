@@ -1,0 +1,135 @@
+use crate::layers::Cache;
+use burn::tensor::{Int, Tensor};
+
+/// What a text model's `forward` is given.
+///
+/// Token ids alone turn into it: `model.forward(input_ids, &kwargs)`. The rest is added by name.
+///
+/// ```no_run
+/// # use burn::tensor::{Int, Tensor};
+/// # fn with(input_ids: Tensor<2, Int>, mask: Tensor<2, Int>) {
+/// use burn_models::TextInputs;
+/// let inputs = TextInputs::new(input_ids).attention_mask(mask);
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TextInputs {
+    /// `[batch, seq]`; or else `inputs_embeds`.
+    pub input_ids: Option<Tensor<2, Int>>,
+    /// `[batch, seq, hidden]`; or else `input_ids`.
+    pub inputs_embeds: Option<Tensor<3>>,
+    /// `[batch, past + seq]`, zero where a token is padding; none: no padding.
+    pub attention_mask: Option<Tensor<2, Int>>,
+    /// `[batch or 1, seq]`; none: counted from the first column, padding included.
+    pub position_ids: Option<Tensor<2, Int>>,
+    /// What the model has seen before; it comes back in the output, grown.
+    pub cache: Option<Cache>,
+    /// The expected answers, for a loss.
+    pub labels: Option<Labels>,
+    /// The positions for which a language model head computes logits.
+    pub logits_to_keep: LogitsToKeep,
+}
+
+/// The expected answers that a loss is computed from.
+#[derive(Clone, Debug)]
+pub enum Labels {
+    /// For a language model: the tokens themselves, `[batch, seq]`, `-100` where none is expected. They are shifted
+    /// inside.
+    Tokens(Tensor<2, Int>),
+    /// For a classifier: the index of each sequence's class, `[batch]`.
+    Classes(Tensor<1, Int>),
+    /// For a classifier: a number for each sequence and label, `[batch, labels]`; for regression, or for several
+    /// labels at once.
+    Targets(Tensor<2>),
+}
+
+/// The positions for which a language model head computes logits.
+#[derive(Clone, Debug, Default)]
+pub enum LogitsToKeep {
+    /// All.
+    #[default]
+    All,
+    /// The last so many.
+    Last(usize),
+    /// These, `[positions]`, the same for each sequence.
+    Positions(Tensor<1, Int>),
+}
+
+impl TextInputs {
+    /// Token ids, `[batch, seq]`.
+    pub fn new(input_ids: Tensor<2, Int>) -> Self {
+        Self { input_ids: Some(input_ids), ..Self::default() }
+    }
+
+    /// Embeddings in place of token ids, `[batch, seq, hidden]`.
+    pub fn from_embeds(inputs_embeds: Tensor<3>) -> Self {
+        Self { inputs_embeds: Some(inputs_embeds), ..Self::default() }
+    }
+
+    /// Says which tokens are padding (zero), `[batch, past + seq]`.
+    pub fn attention_mask(mut self, mask: impl Into<Option<Tensor<2, Int>>>) -> Self {
+        self.attention_mask = mask.into();
+        self
+    }
+
+    /// Says where each token stands, `[batch or 1, seq]`.
+    pub fn position_ids(mut self, positions: impl Into<Option<Tensor<2, Int>>>) -> Self {
+        self.position_ids = positions.into();
+        self
+    }
+
+    /// Goes on after what `cache` has seen.
+    pub fn cache(mut self, cache: impl Into<Option<Cache>>) -> Self {
+        self.cache = cache.into();
+        self
+    }
+
+    /// Asks for a loss.
+    pub fn labels(mut self, labels: impl Into<Labels>) -> Self {
+        self.labels = Some(labels.into());
+        self
+    }
+
+    /// Computes logits for some positions only.
+    pub fn logits_to_keep(mut self, keep: impl Into<LogitsToKeep>) -> Self {
+        self.logits_to_keep = keep.into();
+        self
+    }
+}
+
+impl From<Tensor<2, Int>> for TextInputs {
+    fn from(input_ids: Tensor<2, Int>) -> Self {
+        Self::new(input_ids)
+    }
+}
+
+impl From<Tensor<2, Int>> for Labels {
+    fn from(tokens: Tensor<2, Int>) -> Self {
+        Self::Tokens(tokens)
+    }
+}
+
+impl From<Tensor<1, Int>> for Labels {
+    fn from(classes: Tensor<1, Int>) -> Self {
+        Self::Classes(classes)
+    }
+}
+
+impl From<Tensor<2>> for Labels {
+    fn from(targets: Tensor<2>) -> Self {
+        Self::Targets(targets)
+    }
+}
+
+/// `0` keeps all, as in the reference.
+impl From<usize> for LogitsToKeep {
+    fn from(last: usize) -> Self {
+        if last == 0 { Self::All } else { Self::Last(last) }
+    }
+}
+
+impl From<Tensor<1, Int>> for LogitsToKeep {
+    fn from(positions: Tensor<1, Int>) -> Self {
+        Self::Positions(positions)
+    }
+}

@@ -1,0 +1,112 @@
+use crate::config::DecoderConfig;
+use crate::layers::{AttentionMask, LayerContext, apply_rotary, linear, merge_heads, split_heads};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use patching_core::capture::is_wanted;
+
+/// What an attention function gives: the attended values `[batch, heads, query, value size]` and, if they were
+/// wanted, the weights `[batch, heads, query, key]`.
+pub type AttentionOutput = (Tensor<4>, Option<Tensor<4>>);
+
+/// What an attention function is given.
+#[derive(Clone, Debug)]
+pub struct Attention {
+    /// `[batch, heads, query, size]`
+    pub query: Tensor<4>,
+    /// `[batch, key heads, key, size]`; the key heads divide the heads.
+    pub key: Tensor<4>,
+    /// `[batch, key heads, key, value size]`
+    pub value: Tensor<4>,
+    /// What each query may look at.
+    pub mask: AttentionMask,
+    /// Added to the scores before the mask, `[batch or 1, heads, query, key]`: relative positions.
+    pub position_bias: Option<Tensor<4>>,
+    /// What the scores are multiplied by.
+    pub scaling: f64,
+    /// Whether somebody records the weights of this layer.
+    pub weights_wanted: bool,
+}
+
+/// The numbers of an attention layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionShape {
+    /// The layer's place in the cache.
+    pub layer_idx: usize,
+    /// The number of query heads.
+    pub heads: usize,
+    /// The number of key and value heads.
+    pub key_heads: usize,
+    /// The size of a head.
+    pub head_dim: usize,
+    /// How far back the layer looks.
+    pub window: Option<usize>,
+    /// What the scores are multiplied by.
+    pub scaling: f64,
+}
+
+impl AttentionShape {
+    /// The numbers of layer `layer_idx` of a decoder.
+    pub fn of<C: DecoderConfig>(config: &C, layer_idx: usize) -> Self {
+        Self {
+            layer_idx,
+            heads: config.num_attention_heads(),
+            key_heads: config.num_key_value_heads(),
+            head_dim: config.head_dim(),
+            window: config.sliding_window(layer_idx),
+            scaling: 1.0 / (config.head_dim() as f64).sqrt(),
+        }
+    }
+}
+
+/// Projects hidden states to queries, keys and values and splits their heads.
+///
+/// # Shapes
+///
+/// - `hidden_states`: `[batch, seq, hidden]`
+/// - output: `[batch, heads, seq, size]`, then twice `[batch, key heads, seq, size]`
+pub fn project(shape: &AttentionShape, [query, key, value]: [&Linear; 3], hidden_states: Tensor<3>) -> [Tensor<4>; 3] {
+    [
+        split_heads(linear(query, hidden_states.clone()), shape.heads),
+        split_heads(linear(key, hidden_states.clone()), shape.key_heads),
+        split_heads(linear(value, hidden_states), shape.key_heads),
+    ]
+}
+
+/// Attention of a sequence to itself and to what the cache holds: turns queries and keys by their positions, updates
+/// the cache, and calls the implementation that the config chose.
+///
+/// To be called from an attention class's `forward`, whose second output the weights are: they are computed only if
+/// that is recorded.
+///
+/// # Shapes
+///
+/// - `query`: `[batch, heads, seq, size]`
+/// - `key`, `value`: `[batch, key heads, seq, size]`
+/// - output: `[batch, seq, heads * size]`, and `[batch, heads, seq, key]`
+pub fn self_attention(
+    shape: &AttentionShape,
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    context: &mut LayerContext,
+) -> (Tensor<3>, Option<Tensor<4>>) {
+    let (query, key) = match context.rotary() {
+        Some(rotary) => (apply_rotary(query, rotary), apply_rotary(key, rotary)),
+        None => (query, key),
+    };
+    let (key, value) = match context.cache_mut() {
+        Some(cache) => cache.update(shape.layer_idx, key, value),
+        None => (key, value),
+    };
+    let inputs = Attention {
+        query,
+        key,
+        value,
+        mask: context.mask(shape.window),
+        position_bias: None,
+        scaling: shape.scaling,
+        weights_wanted: is_wanted(1),
+    };
+    let (output, weights) = context.implementation().attend(inputs);
+    (merge_heads(output), weights)
+}

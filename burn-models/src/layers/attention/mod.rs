@@ -1,0 +1,14 @@
+//! Attention: what every implementation is given, the two that come along, and the registry of all.
+
+mod call;
+mod eager;
+mod interface;
+mod sdpa;
+
+pub use call::{Attention, AttentionOutput, AttentionShape, project, self_attention};
+pub use eager::eager_attention;
+pub use interface::{
+    AttentionFunction, AttentionImplementation, AttentionInterface, DEFAULT_ATTENTION, MaskFunction,
+    RegisterAttentionError,
+};
+pub use sdpa::sdpa_attention;

@@ -1,0 +1,239 @@
+use crate::error::ForwardError;
+use burn::tensor::Tensor;
+
+/// Buffers grow in steps of this many tokens at least.
+const STEP: usize = 64;
+
+/// The keys and values of the tokens that a model has seen.
+///
+/// A cache moves into a forward pass and comes back in its output. Then nobody else holds its buffers, so new tokens
+/// are written in place, into room that doubles when it runs out. A clone is a separate cache: it shares memory until
+/// one of both grows. Layers with a sliding window keep only what the window can still reach.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    layers: Vec<CacheLayer>,
+}
+
+impl Cache {
+    /// An empty cache for layers that look back as far as `windows` says; `None`: to the first token.
+    pub fn new(windows: impl IntoIterator<Item = Option<usize>>) -> Self {
+        let layers = windows.into_iter().map(CacheLayer::new).collect();
+        Self { layers }
+    }
+
+    /// How many tokens of each sequence it has seen.
+    pub fn sequence_length(&self) -> usize {
+        self.layers.first().map_or(0, |layer| layer.seen)
+    }
+
+    /// How many sequences it holds, once it holds any.
+    pub fn batch_size(&self) -> Option<usize> {
+        self.layers.first().and_then(CacheLayer::batch_size)
+    }
+
+    /// Its layers.
+    pub fn layers(&self) -> &[CacheLayer] {
+        &self.layers
+    }
+
+    /// Adds the keys and values of new tokens to layer `layer`, and gives back all that its attention looks at.
+    ///
+    /// A layer that the cache does not have keeps nothing: it gets back what it gave.
+    ///
+    /// # Shapes
+    ///
+    /// - `keys`, `values`: `[batch, key heads, new tokens, head size]`
+    /// - output: the same with the tokens that are kept in front
+    pub fn update(&mut self, layer: usize, keys: Tensor<4>, values: Tensor<4>) -> (Tensor<4>, Tensor<4>) {
+        match self.layers.get_mut(layer) {
+            Some(layer) => layer.update(keys, values),
+            None => (keys, values),
+        }
+    }
+
+    /// Checks that it fits a batch of `batch` sequences and a model of `layers` layers.
+    pub(crate) fn check(&self, batch: usize, layers: usize) -> Result<(), ForwardError> {
+        let counts = [("layers", self.layers.len(), layers), ("sequences", self.batch_size().unwrap_or(batch), batch)];
+        for (what, found, expected) in counts {
+            if found != expected {
+                return Err(ForwardError::Cache { what, found, expected });
+            }
+        }
+        let expected = self.sequence_length();
+        match self.layers.iter().position(|layer| layer.seen != expected) {
+            Some(layer) => Err(ForwardError::CacheInconsistent { layer, found: self.layers[layer].seen, expected }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One layer's part of a [`Cache`].
+#[derive(Clone, Debug)]
+pub struct CacheLayer {
+    window: Option<usize>,
+    /// Tokens seen so far, kept or not.
+    seen: usize,
+    /// The buffers, `[batch, key heads, room, head size]`, and where in the third dimension the kept tokens lie.
+    buffers: Option<(Tensor<4>, Tensor<4>)>,
+    start: usize,
+    end: usize,
+}
+
+impl CacheLayer {
+    fn new(window: Option<usize>) -> Self {
+        Self { window, seen: 0, buffers: None, start: 0, end: 0 }
+    }
+
+    /// How far back the layer looks; `None`: to the first token.
+    pub fn window(&self) -> Option<usize> {
+        self.window
+    }
+
+    /// How many tokens it has seen.
+    pub fn seen(&self) -> usize {
+        self.seen
+    }
+
+    /// The keys and values that the next token will look at, `[batch, key heads, kept, head size]`.
+    pub fn kept(&self) -> Option<(Tensor<4>, Tensor<4>)> {
+        let (keys, values) = self.buffers.as_ref()?;
+        let from = self.end - self.reach();
+        let part = |buffer: &Tensor<4>| buffer.clone().slice_dim(2, from..self.end);
+        Some((part(keys), part(values)))
+    }
+
+    fn batch_size(&self) -> Option<usize> {
+        self.buffers.as_ref().map(|(keys, _)| keys.dims()[0])
+    }
+
+    /// How many of the kept tokens the next one can look at.
+    fn reach(&self) -> usize {
+        let kept = self.end - self.start;
+        self.window.map_or(kept, |window| kept.min(window.saturating_sub(1)))
+    }
+
+    fn update(&mut self, keys: Tensor<4>, values: Tensor<4>) -> (Tensor<4>, Tensor<4>) {
+        let new = keys.dims()[2];
+        self.seen += new;
+        let Some((old_keys, old_values)) = self.buffers.take() else {
+            // The first tokens become the buffer as they are: a pass that is never continued copies nothing.
+            (self.start, self.end) = (0, new);
+            self.buffers = Some((keys.clone(), values.clone()));
+            return (keys, values);
+        };
+
+        let reach = self.reach();
+        let from = self.end - reach;
+        let room = old_keys.dims()[2];
+        let (old_keys, old_values, from) = if self.end + new > room {
+            let moved = |buffer| moved(buffer, from..self.end, new);
+            (moved(old_keys), moved(old_values), 0)
+        } else {
+            (old_keys, old_values, from)
+        };
+        let middle = from + reach;
+        self.start = from;
+        self.end = middle + new;
+        let keys = written(old_keys, keys, middle..self.end);
+        let values = written(old_values, values, middle..self.end);
+        self.buffers = Some((keys, values));
+
+        let (keys, values) = match &self.buffers {
+            Some((keys, values)) => (keys.clone(), values.clone()),
+            None => unreachable!("set two lines above"),
+        };
+        let all = from..self.end;
+        (keys.slice_dim(2, all.clone()), values.slice_dim(2, all))
+    }
+}
+
+/// A larger buffer that begins with the `kept` part of `buffer` and has room for `new` tokens and as much again.
+fn moved(buffer: Tensor<4>, kept: std::ops::Range<usize>, new: usize) -> Tensor<4> {
+    let [batch, heads, _, size] = buffer.dims();
+    let needed = kept.len() + new;
+    let room = (2 * needed).next_multiple_of(STEP);
+    let larger = Tensor::zeros([batch, heads, room, size], (&buffer.device(), buffer.dtype()));
+    if kept.is_empty() {
+        return larger;
+    }
+    let length = kept.len();
+    written(larger, buffer.slice_dim(2, kept), 0..length)
+}
+
+fn written(buffer: Tensor<4>, values: Tensor<4>, at: std::ops::Range<usize>) -> Tensor<4> {
+    let [batch, heads, _, size] = buffer.dims();
+    buffer.slice_assign([0..batch, 0..heads, at, 0..size], values)
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+    use burn::tensor::{Device, Int};
+
+    /// Keys and values that name their positions: `[1, 1, tokens, 1]`.
+    fn tokens(range: std::ops::Range<i64>) -> Tensor<4> {
+        let length = range.clone().count();
+        Tensor::<1, Int>::arange(range, &Device::flex()).float().reshape([1, 1, length, 1])
+    }
+
+    fn values(tensor: &Tensor<4>) -> Vec<i64> {
+        tensor.to_data().iter::<i64>().collect()
+    }
+
+    /// Feeds `steps` tokens at a time and checks what attention gets.
+    fn check(window: Option<usize>, steps: &[usize]) {
+        let mut cache = Cache::new([window]);
+        let mut seen = 0;
+        for step in steps {
+            let next = seen + *step as i64;
+            let (keys, vals) = cache.update(0, tokens(seen..next), tokens(seen..next));
+            let reach = window.map_or(seen, |w| seen.min(w as i64 - 1));
+            let expected: Vec<i64> = (seen - reach..next).collect();
+            assert_eq!(values(&keys), expected, "window {window:?}, after {seen}");
+            assert_eq!(values(&vals), expected);
+            seen = next;
+            assert_eq!(cache.sequence_length(), seen as usize);
+        }
+    }
+
+    #[test]
+    fn attention_sees_everything_or_the_window() {
+        for window in [None, Some(1), Some(3), Some(64), Some(100)] {
+            check(window, &[1; 200]);
+            check(window, &[70, 1, 1, 1, 130, 1, 1, 64, 1]);
+            check(window, &[2, 3, 5, 7, 11, 200, 1, 1]);
+        }
+    }
+
+    #[test]
+    fn a_clone_is_separate() {
+        let mut one = Cache::new([None]);
+        one.update(0, tokens(0..3), tokens(0..3));
+        one.update(0, tokens(3..4), tokens(3..4));
+        let mut two = one.clone();
+        let (left, _) = one.update(0, tokens(10..11), tokens(10..11));
+        let (right, _) = two.update(0, tokens(20..21), tokens(20..21));
+        assert_eq!(values(&left), [0, 1, 2, 3, 10]);
+        assert_eq!(values(&right), [0, 1, 2, 3, 20]);
+    }
+
+    #[test]
+    fn a_window_does_not_keep_everything() {
+        let mut cache = Cache::new([Some(8)]);
+        for step in 0..1000 {
+            cache.update(0, tokens(step..step + 1), tokens(step..step + 1));
+        }
+        let (keys, _) = cache.layers()[0].buffers.clone().unwrap_or_else(|| unreachable!());
+        assert!(keys.dims()[2] <= 64, "{:?}", keys.dims());
+    }
+
+    #[test]
+    fn another_batch_or_model_is_an_error() {
+        let mut cache = Cache::new([None, None]);
+        assert!(cache.check(3, 2).is_ok());
+        assert!(matches!(cache.check(3, 1), Err(ForwardError::Cache { what: "layers", .. })));
+        cache.update(0, tokens(0..1), tokens(0..1));
+        assert!(matches!(cache.check(3, 2), Err(ForwardError::Cache { what: "sequences", .. })));
+        assert!(matches!(cache.check(1, 2), Err(ForwardError::CacheInconsistent { layer: 1, .. })));
+    }
+}

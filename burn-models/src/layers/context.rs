@@ -1,0 +1,178 @@
+use super::attention::{AttentionImplementation, AttentionInterface};
+use super::{AttentionMask, Cache, MaskRequest, Rotary, embed};
+use crate::config::DecoderConfig;
+use crate::error::ForwardError;
+use crate::inputs::TextInputs;
+use burn::nn::Embedding;
+use burn::tensor::{Int, Tensor};
+use patching_core::capture::ForwardKwargs;
+
+/// What all layers of one forward pass share: positions, masks and the cache, each made once.
+#[derive(Clone, Debug)]
+pub struct LayerContext {
+    rotary: Option<Rotary>,
+    position_ids: Tensor<2, Int>,
+    cache: Option<Cache>,
+    keep_cache: bool,
+    masks: Vec<(Option<usize>, AttentionMask)>,
+    implementation: AttentionImplementation,
+}
+
+impl LayerContext {
+    /// Checks a decoder's inputs and prepares what its layers need; gives the embedded tokens `[batch, seq, hidden]`
+    /// along with it.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs do not fit each other, the model or the cache, or the config's attention implementation is not
+    /// registered.
+    pub fn for_decoder<C: DecoderConfig>(
+        config: &C,
+        table: &Embedding,
+        inputs: TextInputs,
+        kwargs: &ForwardKwargs,
+    ) -> Result<(Tensor<3>, Self), ForwardError> {
+        let implementation = AttentionInterface::get(config.attn_implementation())?;
+        let embedded = embedded(config.hidden_size(), table, inputs.input_ids, inputs.inputs_embeds)?;
+        let [batch, seq, _] = embedded.dims();
+
+        let windows = config.windows();
+        if let Some(cache) = &inputs.cache {
+            cache.check(batch, windows.len())?;
+        }
+        let keep_cache = kwargs.get_use_cache().unwrap_or_else(|| config.use_cache());
+        let cache = match inputs.cache {
+            None if keep_cache => Some(Cache::new(windows.iter().copied())),
+            cache => cache,
+        };
+        let past = cache.as_ref().map_or(0, Cache::sequence_length);
+
+        let position_ids = positions(inputs.position_ids, [batch, seq], past, &embedded)?;
+        let request = MaskRequest {
+            batch,
+            query_length: seq,
+            key_length: past + seq,
+            query_offset: past,
+            key_offset: 0,
+            is_causal: kwargs.get_is_causal().unwrap_or(true),
+            window: None,
+            padding: padding(inputs.attention_mask, [batch, past + seq])?,
+            dtype: embedded.dtype(),
+            device: embedded.device(),
+        };
+        let mut masks = Vec::new();
+        for window in windows {
+            if !masks.iter().any(|(of, _)| *of == window) {
+                masks.push((window, implementation.mask(&windowed(&request, window))));
+            }
+        }
+        let context = Self { rotary: None, position_ids, cache, keep_cache, masks, implementation };
+        Ok((embedded, context))
+    }
+
+    /// Where each token stands, `[batch or 1, seq]`.
+    pub fn position_ids(&self) -> Tensor<2, Int> {
+        self.position_ids.clone()
+    }
+
+    /// Makes the layers turn queries and keys by these tables, as [`rotary_tables`](super::rotary_tables) gives them.
+    pub fn set_rotary(&mut self, tables: (Tensor<3>, Tensor<3>)) {
+        self.rotary = Some(Rotary::new(tables));
+    }
+
+    /// By what queries and keys are turned.
+    pub fn rotary(&self) -> Option<&Rotary> {
+        self.rotary.as_ref()
+    }
+
+    /// What the model has seen, to be updated by each layer.
+    pub fn cache_mut(&mut self) -> Option<&mut Cache> {
+        self.cache.as_mut()
+    }
+
+    /// The mask of layers that look back as far as `window` says.
+    pub fn mask(&self, window: Option<usize>) -> AttentionMask {
+        let found = self.masks.iter().find(|(of, _)| *of == window);
+        found.map_or_else(AttentionMask::causal, |(_, mask)| mask.clone())
+    }
+
+    /// The attention implementation that the config chose.
+    pub fn implementation(&self) -> &AttentionImplementation {
+        &self.implementation
+    }
+
+    /// The cache to give back, if the caller wants it.
+    pub fn into_cache(self) -> Option<Cache> {
+        self.cache.filter(|_| self.keep_cache)
+    }
+}
+
+fn embedded(
+    hidden_size: usize,
+    table: &Embedding,
+    input_ids: Option<Tensor<2, Int>>,
+    inputs_embeds: Option<Tensor<3>>,
+) -> Result<Tensor<3>, ForwardError> {
+    let shape = |name, found: Vec<usize>, expected: String| Err(ForwardError::Shape { name, found, expected });
+    match (input_ids, inputs_embeds) {
+        (Some(ids), None) => match ids.dims() {
+            [0, _] | [_, 0] => shape("input_ids", ids.dims().to_vec(), "[batch, seq], neither of them zero".to_owned()),
+            _ => embed(table, ids),
+        },
+        (None, Some(embeds)) => match embeds.dims() {
+            [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => Ok(embeds),
+            dims => shape("inputs_embeds", dims.to_vec(), format!("[batch, seq, {hidden_size}], none of them zero")),
+        },
+        (None, None) => Err(ForwardError::Inputs { found: "neither" }),
+        (Some(_), Some(_)) => Err(ForwardError::Inputs { found: "both" }),
+    }
+}
+
+fn positions(
+    given: Option<Tensor<2, Int>>,
+    [batch, seq]: [usize; 2],
+    past: usize,
+    embedded: &Tensor<3>,
+) -> Result<Tensor<2, Int>, ForwardError> {
+    let Some(given) = given else {
+        let range = past as i64..(past + seq) as i64;
+        return Ok(Tensor::<1, Int>::arange(range, &embedded.device()).unsqueeze());
+    };
+    match given.dims() {
+        [rows, columns] if (rows == batch || rows == 1) && columns == seq => Ok(given),
+        found => Err(ForwardError::Shape {
+            name: "position_ids",
+            found: found.to_vec(),
+            expected: format!("[{batch}, {seq}] or [1, {seq}]"),
+        }),
+    }
+}
+
+fn padding(mask: Option<Tensor<2, Int>>, expected: [usize; 2]) -> Result<Option<Tensor<2, Int>>, ForwardError> {
+    match mask {
+        Some(mask) if mask.dims() != expected => Err(ForwardError::Shape {
+            name: "attention_mask",
+            found: mask.dims().to_vec(),
+            expected: format!("{expected:?}: batch, and the tokens seen before with those of now"),
+        }),
+        mask => Ok(mask),
+    }
+}
+
+/// The request for layers whose cache has dropped what `window` cannot reach.
+fn windowed(full: &MaskRequest, window: Option<usize>) -> MaskRequest {
+    let Some(size) = window else {
+        return full.clone();
+    };
+    let past = full.query_offset.min(size.saturating_sub(1));
+    let dropped = full.query_offset - past;
+    let key_length = past + full.query_length;
+    let padding = full.padding.clone();
+    MaskRequest {
+        key_length,
+        key_offset: dropped,
+        window,
+        padding: padding.map(|mask| mask.slice_dim(1, dropped..dropped + key_length)),
+        ..full.clone()
+    }
+}

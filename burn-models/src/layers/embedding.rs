@@ -1,0 +1,71 @@
+use crate::error::ForwardError;
+use burn::module::Initializer;
+use burn::nn::Embedding;
+use burn::tensor::{Device, Int, Tensor};
+
+/// An embedding with normally distributed rows of standard deviation `std`.
+pub fn new_embedding(vocab_size: usize, hidden_size: usize, std: f64, device: &Device) -> Embedding {
+    Embedding { weight: Initializer::Normal { mean: 0.0, std }.init([vocab_size, hidden_size], device) }
+}
+
+/// Looks up token ids: `[batch, seq]` to `[batch, seq, hidden]`.
+///
+/// On devices whose memory is the program's own, ids are checked against the vocabulary first. Elsewhere reading them
+/// back would stop the device, so there they are clamped into the vocabulary: an id outside gives a wrong row, never
+/// an access outside the table.
+///
+/// # Errors
+///
+/// [`ForwardError::IndexOutOfRange`] on devices where ids are checked.
+pub fn embed(table: &Embedding, input_ids: Tensor<2, Int>) -> Result<Tensor<3>, ForwardError> {
+    let weight = table.weight.val();
+    let [vocab_size, _] = weight.dims();
+    check_ids("input_ids", &input_ids, vocab_size)?;
+    let input_ids =
+        if is_host(&input_ids.device()) { input_ids } else { input_ids.clamp(0, vocab_size.saturating_sub(1) as i64) };
+    Ok(burn::tensor::module::embedding(weight, input_ids))
+}
+
+/// Checks that indices lie below `limit`, on devices where reading them back costs nothing.
+pub(crate) fn check_ids<const D: usize>(
+    name: &'static str,
+    ids: &Tensor<D, Int>,
+    limit: usize,
+) -> Result<(), ForwardError> {
+    if !is_host(&ids.device()) {
+        return Ok(());
+    }
+    let outside = |id: &i64| *id < 0 || *id >= limit as i64;
+    match ids.to_data().iter::<i64>().find(outside) {
+        Some(found) => Err(ForwardError::IndexOutOfRange { name, found, limit }),
+        None => Ok(()),
+    }
+}
+
+/// Whether reading a tensor of `device` back costs no more than a copy.
+pub(crate) fn is_host(device: &Device) -> bool {
+    is_flex(device) || is_ndarray(device)
+}
+
+/// Whether `device` is burn-flex, with or without autodiff.
+pub(crate) fn is_flex(device: &Device) -> bool {
+    #[cfg(feature = "flex")]
+    return *device == Device::flex();
+    #[cfg(not(feature = "flex"))]
+    {
+        let _ = device;
+        false
+    }
+}
+
+/// Whether `device` is burn-ndarray, with or without autodiff.
+pub(crate) fn is_ndarray(device: &Device) -> bool {
+    #[cfg(feature = "ndarray")]
+    #[allow(deprecated, reason = "the backend is supported for as long as it exists")]
+    return *device == Device::ndarray();
+    #[cfg(not(feature = "ndarray"))]
+    {
+        let _ = device;
+        false
+    }
+}

@@ -1,0 +1,77 @@
+use super::{linear, new_linear};
+use crate::config::DecoderConfig;
+use crate::error::ForwardError;
+use crate::inputs::LogitsToKeep;
+use burn::nn::{Embedding, Linear};
+use burn::tensor::{Device, Int, Tensor};
+
+/// A language model head, or nothing where the config says that it is the embedding's weight.
+///
+/// A tied head has no parameter of its own: there is one value, counted once, trained as one and saved once.
+pub fn new_lm_head<C: DecoderConfig>(config: &C, device: &Device) -> Option<Linear> {
+    let own = || {
+        let std = config.initializer_range();
+        new_linear(config.hidden_size(), config.vocab_size(), false, std, device)
+    };
+    (!config.tie_word_embeddings()).then(own)
+}
+
+/// The logits of hidden states, `[batch, seq, hidden]` to `[batch, seq, vocabulary]`: by the head, or if there is
+/// none, by the embedding's weight.
+pub fn lm_logits(head: Option<&Linear>, table: &Embedding, hidden: Tensor<3>) -> Tensor<3> {
+    if let Some(head) = head {
+        return linear(head, hidden);
+    }
+    let [batch, seq, size] = hidden.dims();
+    let weight = table.weight.val();
+    let [vocabulary, _] = weight.dims();
+    hidden.reshape([batch * seq, size]).matmul(weight.transpose()).reshape([batch, seq, vocabulary])
+}
+
+/// Keeps some positions of `[batch, seq, hidden]`.
+///
+/// # Errors
+///
+/// When there are none of them, or more than there are positions.
+pub fn select_positions(hidden: Tensor<3>, keep: LogitsToKeep) -> Result<Tensor<3>, ForwardError> {
+    let [_, seq, _] = hidden.dims();
+    match keep {
+        LogitsToKeep::All => Ok(hidden),
+        LogitsToKeep::Last(last) if last >= seq || last == 0 => Ok(hidden),
+        LogitsToKeep::Last(last) => Ok(hidden.slice_dim(1, seq - last..seq)),
+        LogitsToKeep::Positions(positions) => {
+            super::embedding::check_ids("logits_to_keep", &positions, seq)?;
+            Ok(hidden.select(1, positions))
+        }
+    }
+}
+
+/// The hidden state that stands for each sequence: the one of its last token.
+pub struct Pooled<'a> {
+    /// The tokens, `[batch, seq]`, if the model was given tokens.
+    pub input_ids: Option<&'a Tensor<2, Int>>,
+    /// The token that is padding.
+    pub pad_token_id: Option<i64>,
+}
+
+/// The hidden state of each sequence's last token that is not padding, `[batch, seq, hidden]` to `[batch, hidden]`.
+///
+/// Without tokens it is the last position, as in the reference.
+///
+/// # Errors
+///
+/// [`ForwardError::NoPadToken`] for several sequences whose padding is not known.
+pub fn last_tokens(hidden: Tensor<3>, by: Pooled<'_>) -> Result<Tensor<2>, ForwardError> {
+    let [batch, seq, size] = hidden.dims();
+    let (Some(pad), Some(ids)) = (by.pad_token_id, by.input_ids) else {
+        if by.pad_token_id.is_none() && batch != 1 {
+            return Err(ForwardError::NoPadToken { batch });
+        }
+        return Ok(hidden.slice_dim(1, seq - 1..seq).squeeze_dim(1));
+    };
+    let columns = Tensor::<1, Int>::arange(0..seq as i64, &ids.device()).reshape([1, seq]);
+    let real = ids.clone().not_equal_scalar(pad).int();
+    let last = (real * columns).max_dim(1);
+    let index = last.reshape([batch, 1, 1]).expand([batch, 1, size]);
+    Ok(hidden.gather(1, index).squeeze_dim(1))
+}

@@ -1,0 +1,28 @@
+//! What families share: each layer once, as functions that the families' own classes call.
+
+mod activation;
+pub mod attention;
+mod cache;
+mod context;
+mod embedding;
+mod head;
+mod heads;
+mod linear;
+mod loss;
+mod mask;
+mod mlp;
+mod norm;
+mod rotary;
+
+pub use activation::Activation;
+pub use cache::{Cache, CacheLayer};
+pub use context::LayerContext;
+pub use embedding::{embed, new_embedding};
+pub use head::{Pooled, last_tokens, lm_logits, new_lm_head, select_positions};
+pub use heads::{merge_heads, split_heads};
+pub use linear::{linear, new_linear};
+pub use loss::{causal_lm_loss, classification_loss};
+pub use mask::{AttentionMask, MaskRequest, eager_mask, sdpa_mask};
+pub use mlp::gated_mlp;
+pub use norm::rms_norm;
+pub use rotary::{Rotary, apply_rotary, inverse_frequencies, rotary_tables};

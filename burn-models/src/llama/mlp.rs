@@ -1,0 +1,41 @@
+use super::LlamaConfig;
+use crate::layers::{Activation, gated_mlp, new_linear};
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use patching_core::prelude::*;
+
+/// Llama's feed-forward block.
+#[derive(Module, Debug)]
+pub struct LlamaMLP {
+    /// `[hidden, intermediate]`
+    pub gate_proj: Linear,
+    /// `[hidden, intermediate]`
+    pub up_proj: Linear,
+    /// `[intermediate, hidden]`
+    pub down_proj: Linear,
+    #[module(skip)]
+    activation: Activation,
+}
+
+#[module_class]
+impl LlamaMLP {
+    /// Fresh parameters.
+    pub fn new(config: &LlamaConfig, init: &Init) -> Self {
+        let linear = |inputs, outputs| {
+            let std = config.initializer_range;
+            new_linear(inputs, outputs, config.mlp_bias, std, init.device())
+        };
+        Self {
+            gate_proj: linear(config.hidden_size, config.intermediate_size),
+            up_proj: linear(config.hidden_size, config.intermediate_size),
+            down_proj: linear(config.intermediate_size, config.hidden_size),
+            activation: config.hidden_act,
+        }
+    }
+
+    /// `[batch, seq, hidden]` to the same.
+    pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<3> {
+        gated_mlp(&self.gate_proj, &self.up_proj, &self.down_proj, self.activation, hidden_states)
+    }
+}

@@ -1,0 +1,266 @@
+//! What the models of every decoder family have in common: the traits that generic code uses, and the heads.
+
+use crate::config::{ConfigError, DecoderConfig};
+use crate::error::ForwardError;
+use crate::inputs::TextInputs;
+use crate::layers::{Pooled, causal_lm_loss, classification_loss, last_tokens, linear, lm_logits, select_positions};
+use crate::outputs::{BaseModelOutputWithPast, CausalLMOutputWithPast, SequenceClassifierOutputWithPast};
+use burn::nn::{Embedding, Linear};
+use patching_core::prelude::*;
+
+/// A decoder without a head.
+pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> {
+    /// As the model's own `forward`.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    fn forward_base(&self, inputs: TextInputs, kwargs: &ForwardKwargs)
+    -> Result<BaseModelOutputWithPast, ForwardError>;
+
+    /// The table of token embeddings.
+    fn embedding(&self) -> &Embedding;
+
+    /// Chooses the attention implementation of a live model.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownAttention`] lists the choices.
+    fn set_attn_implementation(&mut self, name: &str) -> Result<(), ConfigError>;
+}
+
+/// A decoder with a language model head, which can generate text.
+pub trait CausalLM: PreTrainedModel<Config: DecoderConfig> {
+    /// As the model's own `forward`.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    fn forward_causal(
+        &self,
+        inputs: TextInputs,
+        kwargs: &ForwardKwargs,
+    ) -> Result<CausalLMOutputWithPast, ForwardError>;
+}
+
+/// Runs a base model and a language model head.
+pub(crate) fn forward_causal<M: BaseModel>(
+    model: &M,
+    head: Option<&Linear>,
+    mut inputs: TextInputs,
+    kwargs: &ForwardKwargs,
+) -> Result<CausalLMOutputWithPast, ForwardError> {
+    let labels = inputs.labels.take();
+    let keep = std::mem::take(&mut inputs.logits_to_keep);
+    let mut base = model.forward_base(inputs, kwargs)?;
+    let hidden = select_positions(base.last_hidden_state.clone(), keep)?;
+    let logits = lm_logits(head, model.embedding(), hidden);
+    let loss = match labels {
+        Some(labels) => Some(causal_lm_loss(logits.clone(), labels)?),
+        None => None,
+    };
+    let mut output = CausalLMOutputWithPast::new(logits);
+    output.loss = loss;
+    output.cache = base.cache.take();
+    base.pass_on(&mut output)?;
+    Ok(output)
+}
+
+/// Runs a base model and a classifier on what stands for each sequence.
+pub(crate) fn forward_classifier<M: BaseModel>(
+    model: &M,
+    score: &Linear,
+    mut inputs: TextInputs,
+    kwargs: &ForwardKwargs,
+) -> Result<SequenceClassifierOutputWithPast, ForwardError> {
+    let config = model.config();
+    let labels = inputs.labels.take();
+    let input_ids = inputs.input_ids.clone();
+    let mut base = model.forward_base(inputs, kwargs)?;
+    let by = Pooled { input_ids: input_ids.as_ref(), pad_token_id: config.pad_token_id() };
+    let logits = linear(score, last_tokens(base.last_hidden_state.clone(), by)?);
+    let loss = match labels {
+        Some(labels) => {
+            let problem = config.general().problem_type.as_deref();
+            Some(classification_loss(logits.clone(), labels, problem)?)
+        }
+        None => None,
+    };
+    let mut output = SequenceClassifierOutputWithPast::new(logits);
+    output.loss = loss;
+    output.cache = base.cache.take();
+    base.pass_on(&mut output)?;
+    Ok(output)
+}
+
+/// Makes a family's base model one that loads, saves, and carries heads.
+macro_rules! base_model {
+    ($model:ident, $config:ident) => {
+        impl patching_core::weights::PreTrainedModel for $model {
+            type Config = $config;
+            const CLASS_NAME: &'static str = stringify!($model);
+            const BASE_MODEL_PREFIX: &'static str = "model";
+
+            fn new(config: &$config, init: &Init) -> Self {
+                Self::new(config, init)
+            }
+
+            fn config(&self) -> &$config {
+                &self.config
+            }
+        }
+
+        impl $crate::models::BaseModel for $model {
+            fn forward_base(
+                &self,
+                inputs: $crate::TextInputs,
+                kwargs: &ForwardKwargs,
+            ) -> Result<$crate::BaseModelOutputWithPast, $crate::ForwardError> {
+                self.forward(inputs, kwargs)
+            }
+
+            fn embedding(&self) -> &burn::nn::Embedding {
+                &self.embed_tokens
+            }
+
+            fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                $crate::layers::attention::AttentionInterface::check(Some(name))?;
+                self.config.general.attn_implementation = Some(name.to_owned());
+                Ok(())
+            }
+        }
+    };
+}
+pub(crate) use base_model;
+
+/// Makes a struct of a `model` and an optional `lm_head` a language model.
+macro_rules! causal_lm {
+    ($head:ident, $model:ident, $config:ident) => {
+        impl $head {
+            /// Fresh parameters.
+            pub fn new(config: &$config, init: &Init) -> Self {
+                Self { model: $model::new(config, init), lm_head: $crate::layers::new_lm_head(config, init.device()) }
+            }
+
+            /// Runs the model and computes logits, `[batch, positions kept, vocabulary]`.
+            ///
+            /// # Errors
+            ///
+            /// When the inputs do not fit, or something that was asked for cannot be recorded.
+            pub fn forward(
+                &self,
+                inputs: impl Into<$crate::TextInputs>,
+                kwargs: &ForwardKwargs,
+            ) -> Result<$crate::CausalLMOutputWithPast, $crate::ForwardError> {
+                let head = self.lm_head.as_ref();
+                $crate::models::forward_causal(&self.model, head, inputs.into(), kwargs)
+            }
+
+            /// Continues token sequences; see [`generate`](fn@crate::generation::generate).
+            ///
+            /// # Errors
+            ///
+            /// When the inputs or the generation config do not fit, or a forward pass fails.
+            pub fn generate(
+                &self,
+                inputs: impl Into<$crate::TextInputs>,
+                config: &$crate::generation::GenerationConfig,
+                kwargs: &ForwardKwargs,
+            ) -> Result<$crate::generation::GenerateOutput, $crate::generation::GenerateError> {
+                $crate::generation::generate(self, inputs, config, kwargs)
+            }
+
+            /// Chooses the attention implementation of a live model.
+            ///
+            /// # Errors
+            ///
+            /// An unknown name is an error that lists the choices.
+            pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                $crate::models::BaseModel::set_attn_implementation(&mut self.model, name)
+            }
+        }
+
+        impl patching_core::weights::PreTrainedModel for $head {
+            type Config = $config;
+            const CLASS_NAME: &'static str = stringify!($head);
+            const BASE_MODEL_PREFIX: &'static str = "model";
+
+            fn new(config: &$config, init: &Init) -> Self {
+                Self::new(config, init)
+            }
+
+            fn config(&self) -> &$config {
+                patching_core::weights::PreTrainedModel::config(&self.model)
+            }
+        }
+
+        impl $crate::models::CausalLM for $head {
+            fn forward_causal(
+                &self,
+                inputs: $crate::TextInputs,
+                kwargs: &ForwardKwargs,
+            ) -> Result<$crate::CausalLMOutputWithPast, $crate::ForwardError> {
+                self.forward(inputs, kwargs)
+            }
+        }
+    };
+}
+pub(crate) use causal_lm;
+
+/// Makes a struct of a `model` and a `score` a classifier of sequences.
+macro_rules! sequence_classifier {
+    ($head:ident, $model:ident, $config:ident) => {
+        impl $head {
+            /// Fresh parameters.
+            pub fn new(config: &$config, init: &Init) -> Self {
+                Self {
+                    model: $model::new(config, init),
+                    score: $crate::layers::new_linear(
+                        config.hidden_size,
+                        config.general.num_labels(),
+                        false,
+                        config.initializer_range,
+                        init.device(),
+                    ),
+                }
+            }
+
+            /// Runs the model and scores each sequence by its last token that is not padding, `[batch, labels]`.
+            ///
+            /// # Errors
+            ///
+            /// When the inputs do not fit, or something that was asked for cannot be recorded.
+            pub fn forward(
+                &self,
+                inputs: impl Into<$crate::TextInputs>,
+                kwargs: &ForwardKwargs,
+            ) -> Result<$crate::SequenceClassifierOutputWithPast, $crate::ForwardError> {
+                $crate::models::forward_classifier(&self.model, &self.score, inputs.into(), kwargs)
+            }
+
+            /// Chooses the attention implementation of a live model.
+            ///
+            /// # Errors
+            ///
+            /// An unknown name is an error that lists the choices.
+            pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                $crate::models::BaseModel::set_attn_implementation(&mut self.model, name)
+            }
+        }
+
+        impl patching_core::weights::PreTrainedModel for $head {
+            type Config = $config;
+            const CLASS_NAME: &'static str = stringify!($head);
+            const BASE_MODEL_PREFIX: &'static str = "model";
+
+            fn new(config: &$config, init: &Init) -> Self {
+                Self::new(config, init)
+            }
+
+            fn config(&self) -> &$config {
+                patching_core::weights::PreTrainedModel::config(&self.model)
+            }
+        }
+    };
+}
+pub(crate) use sequence_classifier;

@@ -1,0 +1,200 @@
+//! Fixtures: what the reference returned, read as tensors.
+
+use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
+use burn_models::TextInputs;
+use burn_models::models::CausalLM;
+use patching_core::prelude::*;
+use patching_core::weights::LoadOptions;
+use safetensors::{Dtype, SafeTensors};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// How far a value may be from the reference's.
+pub const TOLERANCE: f32 = 1e-4;
+
+/// The devices that the tests run on.
+pub fn devices() -> Vec<(&'static str, Device)> {
+    vec![
+        #[cfg(feature = "flex")]
+        ("flex", Device::flex()),
+        #[cfg(feature = "ndarray")]
+        #[allow(deprecated, reason = "supported for as long as it exists")]
+        ("ndarray", Device::ndarray()),
+    ]
+}
+
+/// The first of them.
+pub fn device() -> Device {
+    devices().remove(0).1
+}
+
+/// A folder of fixtures.
+pub struct Case {
+    pub name: &'static str,
+    pub meta: Value,
+    /// Where weights and inputs lie; cases that only differ in how they are captured share those of `llama`.
+    weights: PathBuf,
+    folder: PathBuf,
+}
+
+impl Case {
+    pub fn new(name: &'static str) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        let folder = root.join(name);
+        let has_weights = folder.join("model.safetensors").exists();
+        let meta = std::fs::read_to_string(folder.join("meta.json")).expect("every case has a meta.json");
+        Self {
+            name,
+            meta: serde_json::from_str(&meta).expect("meta.json is JSON"),
+            weights: if has_weights { folder.clone() } else { root.join("llama") },
+            folder,
+        }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The model with this case's config and weights.
+    pub fn load<M: PreTrainedModel>(&self, device: &Device) -> M {
+        self.load_with(device, "config.json")
+    }
+
+    pub fn load_with<M: PreTrainedModel>(&self, device: &Device, config: &str) -> M {
+        let config = M::Config::from_json_file(self.folder.join(config)).expect("the config is valid");
+        let options = LoadOptions::new().dtype(FloatDType::F32);
+        let model = M::new(&config, &Init::new(device));
+        model.load_weights_with(&self.weights, &options).expect("the weights fit").0
+    }
+
+    pub fn inputs(&self, device: &Device) -> TextInputs {
+        let inputs = ints(&self.weights.join("inputs.safetensors"), device);
+        TextInputs::new(inputs["input_ids"].clone()).attention_mask(inputs.get("attention_mask").cloned())
+    }
+
+    /// The flags that the reference was called with.
+    pub fn kwargs(&self) -> ForwardKwargs {
+        let mut kwargs = ForwardKwargs::new();
+        for (name, value) in self.meta["flags"].as_object().expect("flags is an object") {
+            kwargs = match name.strip_prefix("output_") {
+                Some(key) => kwargs.output(key, serde_json::from_value::<Flag>(value.clone()).expect("a flag")),
+                None => kwargs.use_cache(value.as_bool()),
+            };
+        }
+        kwargs
+    }
+
+    pub fn expected(&self, file: &str) -> BTreeMap<String, TensorData> {
+        tensors(&self.folder.join(file))
+    }
+
+    /// `length` and `present` of a recorded key.
+    pub fn entries(&self, key: &str) -> Option<(usize, Vec<usize>)> {
+        let entry = self.meta["entries"].get(key)?;
+        Some((
+            serde_json::from_value(entry["length"].clone()).ok()?,
+            serde_json::from_value(entry["present"].clone()).ok()?,
+        ))
+    }
+
+    pub fn strings(&self, key: &str) -> Vec<String> {
+        serde_json::from_value(self.meta[key].clone()).expect("a list of strings")
+    }
+}
+
+/// All tensors of a file.
+pub fn tensors(path: &Path) -> BTreeMap<String, TensorData> {
+    let bytes = std::fs::read(path).expect("the fixture is there");
+    let file = SafeTensors::deserialize(&bytes).expect("the fixture is valid");
+    let data = file.tensors().into_iter().map(|(name, view)| {
+        let shape = view.shape().to_vec();
+        let data = match view.dtype() {
+            Dtype::F32 => {
+                let values = view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+                TensorData::new(values.collect::<Vec<_>>(), shape)
+            }
+            Dtype::I64 => {
+                let values =
+                    view.data().chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().expect("eight bytes")));
+                TensorData::new(values.collect::<Vec<_>>(), shape)
+            }
+            other => panic!("fixtures hold f32 and i64, not {other:?}"),
+        };
+        (name, data)
+    });
+    data.collect()
+}
+
+fn ints(path: &Path, device: &Device) -> BTreeMap<String, Tensor<2, Int>> {
+    tensors(path).into_iter().map(|(name, data)| (name, Tensor::from_data(data, (device, DType::I64)))).collect()
+}
+
+/// Panics if a value is further than `tolerance` from what is expected.
+#[track_caller]
+pub fn assert_close<const D: usize>(name: &str, found: &Tensor<D>, expected: &TensorData, tolerance: f32) {
+    let found = found.to_data();
+    assert_eq!(found.shape(), expected.shape(), "{name}: shape");
+    let pairs = found.iter::<f32>().zip(expected.iter::<f32>());
+    let (mut largest, mut at) = (0.0_f32, 0);
+    for (index, (a, b)) in pairs.enumerate() {
+        assert!(a.is_finite(), "{name}: element {index} is {a}");
+        let difference = (a - b).abs();
+        if difference > largest {
+            (largest, at) = (difference, index);
+        }
+    }
+    assert!(largest <= tolerance, "{name}: differs by {largest} at element {at}");
+}
+
+/// The largest difference of two tensors.
+pub fn difference<const D: usize>(a: &Tensor<D>, b: &Tensor<D>) -> f32 {
+    assert_eq!(a.dims(), b.dims());
+    let (a, b) = (a.to_data(), b.to_data());
+    a.iter::<f32>().zip(b.iter::<f32>()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+/// All elements, bit by bit.
+pub fn bits<const D: usize>(tensor: &Tensor<D>) -> Vec<u32> {
+    tensor.to_data().iter::<f32>().map(f32::to_bits).collect()
+}
+
+pub fn ids(tensor: &Tensor<2, Int>) -> Vec<i64> {
+    tensor.to_data().iter::<i64>().collect()
+}
+
+/// Runs `$body` for each decoder with `$M` as its class.
+macro_rules! for_each_decoder {
+    ($case:ident, $M:ident => $body:block) => {{
+        use burn_models::llama::LlamaForCausalLM;
+        use burn_models::mistral::MistralForCausalLM;
+        use burn_models::qwen2::Qwen2ForCausalLM;
+        use burn_models::qwen3::Qwen3ForCausalLM;
+        for name in ["llama", "llama-tied", "llama3-rope"] {
+            let $case = $crate::support::Case::new(name);
+            type $M = LlamaForCausalLM;
+            $body
+        }
+        {
+            let $case = $crate::support::Case::new("mistral");
+            type $M = MistralForCausalLM;
+            $body
+        }
+        {
+            let $case = $crate::support::Case::new("qwen2");
+            type $M = Qwen2ForCausalLM;
+            $body
+        }
+        {
+            let $case = $crate::support::Case::new("qwen3");
+            type $M = Qwen3ForCausalLM;
+            $body
+        }
+    }};
+}
+pub(crate) use for_each_decoder;
+
+/// Runs a model on its case's inputs.
+pub fn run<M: CausalLM>(case: &Case, model: &M, device: &Device) -> burn_models::CausalLMOutputWithPast {
+    model.forward_causal(case.inputs(device), &case.kwargs()).unwrap_or_else(|error| panic!("{}: {error}", case.name))
+}

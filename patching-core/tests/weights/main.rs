@@ -1,0 +1,12 @@
+//! Loading and saving checkpoints.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod layouts;
+mod loading;
+mod memory;
+mod replacing;
+mod round_trip;
+mod saving;
+mod ties;
