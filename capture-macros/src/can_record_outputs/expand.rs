@@ -1,7 +1,7 @@
 //! What `#[derive(CanRecordOutputs)]` generates.
 
 use super::model::{Class, Entry, Model, Target};
-use proc_macro2::{Ident, Literal, TokenStream};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
@@ -72,10 +72,12 @@ fn count(path: &LitStr, core: &TokenStream) -> TokenStream {
         field.set_span(span);
         Some(field)
     });
-    let value = quote_spanned!(span=> &model.config #(.#fields)*);
-    let number = quote_spanned!(span=> #core::__private::LayerCount::layer_count(#value));
-    quote!(.__num_hidden_layers(|model| {
-        let model = model.downcast_ref::<Self>()?;
+    let fields = quote_spanned!(span=> #(.#fields)*);
+    // a name of ours has our hygiene, also where the text comes out of a `macro_rules!`
+    let model = Ident::new("__capture_model", Span::call_site());
+    let number = quote_spanned!(span=> #core::__private::LayerCount::layer_count(&#model.config #fields));
+    quote!(.__num_hidden_layers(|#model| {
+        let #model = #model.downcast_ref::<Self>()?;
         #number
     }))
 }
