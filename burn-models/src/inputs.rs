@@ -45,6 +45,7 @@ pub enum Labels {
 
 /// The positions for which a language model head computes logits.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each call")]
 pub enum LogitsToKeep {
     /// All.
     #[default]

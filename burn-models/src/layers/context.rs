@@ -1,5 +1,5 @@
 use super::attention::{AttentionImplementation, AttentionInterface};
-use super::{AttentionMask, Cache, MaskRequest, Rotary, embed};
+use super::{AttentionMask, Cache, CacheFits, MaskRequest, Rotary, embed};
 use crate::config::DecoderConfig;
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
@@ -47,7 +47,13 @@ impl LayerContext {
 
         let windows = config.windows();
         if let Some(cache) = &inputs.cache {
-            cache.check(batch, windows.len())?;
+            cache.check(&CacheFits {
+                batch,
+                windows: &windows,
+                key_heads: config.num_key_value_heads(),
+                head_dim: config.head_dim(),
+                dtype: embedded.dtype(),
+            })?;
         }
         let keep_cache = kwargs.get_use_cache().unwrap_or_else(|| config.use_cache());
         let cache = match inputs.cache {
@@ -130,7 +136,13 @@ fn embedded(
             _ => embed(table, ids),
         },
         (None, Some(embeds)) => match embeds.dims() {
-            [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => Ok(embeds),
+            [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => {
+                let (found, expected) = (embeds.dtype(), table.weight.val().dtype());
+                if found != expected {
+                    return Err(ForwardError::DType { name: "inputs_embeds", found, expected });
+                }
+                Ok(embeds)
+            }
             dims => shape("inputs_embeds", dims.to_vec(), format!("[batch, seq, {hidden_size}], none of them zero")),
         },
         (None, None) => Err(ForwardError::Inputs { found: "neither" }),

