@@ -109,6 +109,11 @@ impl AnyModel {
         NamedInputs::TEXT
     }
 
+    /// The keys that it can record, in the order of their declaration.
+    pub fn recordable_keys(&self) -> Vec<&'static str> {
+        each!(self, model => model.recordable_keys())
+    }
+
     /// Runs the model; the result has the fields that are present, in the reference's order.
     ///
     /// # Errors

@@ -119,6 +119,11 @@ macro_rules! auto_model {
                 }
             }
 
+            /// The keys that it can record, in the order of their declaration.
+            pub fn recordable_keys(&self) -> Vec<&'static str> {
+                match self { $(Self::$family(model) => keys_of(model.base())),* }
+            }
+
             /// What `kwargs` would record, without running anything.
             ///
             /// # Errors
@@ -274,6 +279,12 @@ impl AutoModelForSequenceClassification {
     ) -> Result<SequenceClassifierOutputWithPast, ForwardError> {
         each!(self, model => model.forward(inputs, kwargs))
     }
+}
+
+fn keys_of<M: CanRecordOutputs>(_: &M) -> Vec<&'static str> {
+    let mut keys: Vec<&'static str> = M::RECORDERS.iter().map(|recorder| recorder.key()).collect();
+    keys.dedup();
+    keys
 }
 
 /// A checkpoint as what it was saved from.

@@ -7,7 +7,7 @@ use patching_core::capture::{CapturePlan, Captures};
 use patching_core::prelude::*;
 
 /// A decoder without a head.
-pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> {
+pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> + CanRecordOutputs {
     /// As the model's own `forward`.
     ///
     /// # Errors

@@ -1,0 +1,87 @@
+//! `--generate`: continuing the input, and recording each step.
+
+use super::record::Recorded;
+use super::save::Saved;
+use crate::cli::args::CaptureArgs;
+use crate::cli::error::CliError;
+use crate::cli::inputs::Given;
+use crate::cli::model::Source;
+use burn::tensor::Device;
+use burnlens::burn_models::auto::AnyModel;
+use burnlens::burn_models::config::TokenIds;
+use burnlens::burn_models::generation::GenerationConfig;
+use burnlens::patching_core::capture::{CapturePlan, ModelOutput};
+
+/// What was generated.
+pub(crate) struct Generated {
+    /// The prompts with what was added, one row for each sequence.
+    pub(crate) sequences: Vec<Vec<i64>>,
+    /// What was added, as long as the longest addition; sequences that ended are filled up with padding.
+    pub(crate) added: Vec<Vec<i64>>,
+    /// What each step gave, if that was asked for.
+    pub(crate) steps: Vec<Recorded>,
+}
+
+pub(crate) fn run(
+    model: &AnyModel,
+    source: &Source,
+    given: &Given,
+    device: &Device,
+    plan: &CapturePlan,
+    args: &CaptureArgs,
+    tokens: usize,
+) -> Result<Generated, CliError> {
+    let class = model.class_name();
+    let language_model = model.as_causal_lm().ok_or(CliError::NoGeneration { class })?;
+    let inputs = given.tensors.to_text(class, device)?;
+    let prompt = inputs.input_ids.as_ref().map_or(0, |ids| ids.dims()[1]);
+
+    let mut config = GenerationConfig::from_pretrained(&source.dir)?;
+    config.max_new_tokens = Some(tokens);
+    config.do_sample = false;
+    config.use_cache = true;
+    config.output_logits = args.steps;
+    if let Some(id) = args.eos_token_id {
+        config.eos_token_id = Some(TokenIds::One(id));
+    }
+    if args.pad_token_id.is_some() {
+        config.pad_token_id = args.pad_token_id;
+    }
+    let mut kwargs = super::kwargs(&args.request);
+    if !args.steps {
+        // Also what the config asks for: it would be held for every step.
+        for planned in plan.keys() {
+            kwargs = kwargs.output(planned.key(), false);
+        }
+    }
+
+    let output = language_model.generate(inputs, &config, &kwargs)?;
+    let [_, length] = output.sequences.dims();
+    let ids: Vec<i64> = output.sequences.to_data().iter::<i64>().collect();
+    let sequences: Vec<Vec<i64>> = ids.chunks(length.max(1)).map(<[i64]>::to_vec).collect();
+    let added = sequences.iter().map(|row| row.get(prompt..).unwrap_or_default().to_vec()).collect();
+    let steps = if args.steps { output.steps.as_slice() } else { &[] };
+    let steps = steps
+        .iter()
+        .enumerate()
+        .map(|(step, output)| Recorded::with_prefix(&format!("step.{step}."), &output.to_tuple()))
+        .collect();
+    Ok(Generated { sequences, added, steps })
+}
+
+impl Generated {
+    /// `generated_ids`, `sequences` and the values of each step.
+    pub(crate) fn saved(&self) -> Result<Vec<Saved>, CliError> {
+        let mut saved = vec![Saved::rows("generated_ids", &self.added), Saved::rows("sequences", &self.sequences)];
+        for value in self.steps.iter().flat_map(|step| &step.values) {
+            saved.push(match value.shape() {
+                // There is one position: the reference leaves its dimension out.
+                [batch, 1, vocabulary] if value.recorded.is_none() => {
+                    Saved::new(value.name.clone(), vec![*batch, *vocabulary], &value.data)?
+                }
+                _ => Saved::of(value)?,
+            });
+        }
+        Ok(saved)
+    }
+}

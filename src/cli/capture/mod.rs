@@ -1,0 +1,115 @@
+//! `burnlens capture`: runs a model once and tells what it computed inside.
+
+mod attention;
+mod generation;
+mod json;
+mod memory;
+mod record;
+mod save;
+mod summary;
+
+use super::args::{CaptureArgs, RequestArgs};
+use super::backend::{self, Chosen};
+use super::error::CliError;
+use super::files::write_text;
+use super::inputs::Given;
+use super::model::{self, Source};
+use burnlens::burn_models::auto::AnyModel;
+use burnlens::patching_core::capture::{CapturePlan, ForwardKwargs};
+use burnlens::patching_core::weights::LoadReport;
+use generation::Generated;
+use record::Recorded;
+use save::Saved;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// All that a summary tells.
+struct Run<'a> {
+    args: &'a CaptureArgs,
+    source: Source,
+    model: AnyModel,
+    loaded: LoadReport,
+    chosen: Chosen,
+    given: Given,
+    plan: CapturePlan,
+    recorded: Recorded,
+    generated: Option<Generated>,
+    times: Times,
+    files: Vec<PathBuf>,
+}
+
+/// How long each part took.
+#[derive(Clone, Copy, Default)]
+struct Times {
+    load: Duration,
+    forward: Duration,
+    generate: Option<Duration>,
+}
+
+/// What the arguments ask of a forward pass.
+pub(crate) fn kwargs(args: &RequestArgs) -> ForwardKwargs {
+    let kwargs = ForwardKwargs::new().use_cache(args.use_cache);
+    args.outputs.iter().fold(kwargs, |kwargs, request| kwargs.output(request.key.as_str(), request.flag.clone()))
+}
+
+pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
+    let chosen = backend::choose(args.backend)?;
+    let source = Source::of(&args.model)?;
+    let given = Given::read(&args.input, &source)?
+        .ok_or(CliError::Usage("an input is needed: `--inputs FILE`, `--ids 1,2,3` or `--text TEXT`"))?;
+
+    let start = Instant::now();
+    let attention = args.model.attn_implementation.as_deref();
+    let (model, loaded) = source.load(&chosen.device, Some(args.dtype), attention)?;
+    let mut times = Times { load: start.elapsed(), ..Times::default() };
+
+    let kwargs = kwargs(&args.request);
+    let plan = model.capture_plan(&kwargs)?;
+    let start = Instant::now();
+    // Reading the values back is part of it: some devices compute only when somebody looks.
+    let recorded = Recorded::of(&model.forward(&given.tensors, &chosen.device, &kwargs)?);
+    times.forward = start.elapsed();
+
+    let generated = match args.generate {
+        Some(tokens) => {
+            let start = Instant::now();
+            let generated = generation::run(&model, &source, &given, &chosen.device, &plan, args, tokens)?;
+            times.generate = Some(start.elapsed());
+            Some(generated)
+        }
+        None => None,
+    };
+
+    let mut run =
+        Run { args, source, model, loaded, chosen, given, plan, recorded, generated, times, files: Vec::new() };
+    run.write_files()?;
+    if args.json { json::render(&run) } else { Ok(summary::render(&run)) }
+}
+
+impl Run<'_> {
+    /// Writes what `--save` and `--meta` name.
+    fn write_files(&mut self) -> Result<(), CliError> {
+        if let Some(path) = &self.args.save {
+            let mut tensors = self.recorded.values.iter().map(Saved::of).collect::<Result<Vec<_>, _>>()?;
+            if let Some(generated) = &self.generated {
+                tensors.extend(generated.saved()?);
+            }
+            save::write(path, &tensors)?;
+            self.files.push(path.clone());
+        }
+        if let Some(path) = &self.args.meta {
+            let meta = serde_json::json!({
+                "tuple_order": self.recorded.tuple_order,
+                "entries": self.recorded.entries,
+            });
+            write_text(path, &(serde_json::to_string_pretty(&meta)? + "\n"))?;
+            self.files.push(path.clone());
+        }
+        Ok(())
+    }
+
+    /// The attention implementation in use.
+    fn attention(&self) -> &str {
+        model::attention(&self.model)
+    }
+}

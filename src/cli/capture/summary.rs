@@ -1,0 +1,204 @@
+//! The summary that people read.
+
+use super::Run;
+use super::attention::{Head, Weights, relation};
+use super::memory;
+use super::record::Value;
+use crate::cli::files::shown;
+use crate::cli::inputs::Tokens;
+use crate::cli::text::{Side, Table, amount, bytes, count, field, shape, time};
+use burn::tensor::DType;
+use burnlens::patching_core::weights::CastReason;
+
+/// As many heads are shown, those that look at something in particular.
+const SHOWN_HEADS: usize = 16;
+
+/// As many tokens of an input or a continuation are shown.
+const SHOWN_TOKENS: usize = 40;
+
+pub(super) fn render(run: &Run<'_>) -> String {
+    let mut text = String::from("burnlens capture\n\n");
+    text += &what_ran(run);
+    text += "\n";
+    text += &values(run).render(2);
+    text += &heads(run);
+    text += &generated(run);
+    text += "\n";
+    text += &cost(run);
+    text
+}
+
+fn what_ran(run: &Run<'_>) -> String {
+    let Run { model, source, given, chosen, .. } = run;
+    let mut text = field("model", format!("{}, {} parameters", model.class_name(), amount(model.num_params())));
+    text += &field("from", shown(&source.dir).display().to_string());
+    text += &field("input", format!("{}: {}", given.origin, given.shapes()));
+    if let Some(tokens) = &given.tokens {
+        text += &field("", sentence(tokens));
+    }
+    text += &field("ran on", format!("{}, {}, attention {}", chosen.backend, dtype(run), run.attention()));
+    if !run.loaded.unexpected.is_empty() {
+        let unused = run.loaded.unexpected.len();
+        text += &field("unused", format!("{} of the checkpoint, for which the class has no place", count(unused, "tensor")));
+    }
+    text
+}
+
+/// The element type that was computed in, and why if it is not the one asked for.
+fn dtype(run: &Run<'_>) -> String {
+    let asked = DType::from(run.args.dtype.float());
+    let name = |dtype: DType| format!("{dtype:?}").to_lowercase();
+    match run.loaded.casts.iter().find(|cast| cast.reason == CastReason::Unsupported) {
+        Some(cast) => format!("{} (it does not compute in {})", name(cast.to), name(asked)),
+        None => name(asked),
+    }
+}
+
+/// The first sequence, shortened in the middle.
+fn sentence(tokens: &Tokens) -> String {
+    let words: Vec<String> = (0..tokens.ids.len()).map(|at| tokens.shown(at)).collect();
+    match words.len() {
+        0..=SHOWN_TOKENS => words.join(" "),
+        length => {
+            let half = SHOWN_TOKENS / 2;
+            let (front, back) = (words.iter().take(half), words.iter().skip(length - half));
+            let join = |words: Vec<&String>| words.into_iter().cloned().collect::<Vec<_>>().join(" ");
+            format!("{} … {}", join(front.collect()), join(back.collect()))
+        }
+    }
+}
+
+/// A row for each value.
+fn values(run: &Run<'_>) -> Table {
+    use Side::{Left, Right};
+    let mut table = Table::new(&[
+        ("key", Left),
+        ("layer", Right),
+        ("module", Left),
+        ("shape", Left),
+        ("norm", Right),
+        ("entropy", Right),
+        ("most attended", Left),
+    ]);
+    for value in &run.recorded.values {
+        let (position, path) = match &value.recorded {
+            Some((position, path)) => (position.to_string(), path.clone()),
+            None => (String::new(), String::new()),
+        };
+        let norm = value.norm().map_or_else(String::new, |norm| format!("{norm:.3}"));
+        let (entropy, most) = attention_cells(value, run.given.tokens.as_ref());
+        table.row([value.key.clone(), position, path, shape(value.shape()), norm, entropy, most]);
+    }
+    table
+}
+
+/// The mean entropy in bits, and the key that is looked at most.
+fn attention_cells(value: &Value, tokens: Option<&Tokens>) -> (String, String) {
+    let Some(weights) = Weights::of(value) else { return (String::new(), String::new()) };
+    let most = weights.most_attended(tokens).map(|(key, weight)| {
+        let token = tokens.filter(|tokens| weights.is_of(tokens));
+        let name = token.map_or_else(String::new, |tokens| format!("{} ", quoted(tokens, key)));
+        format!("{key:>3} {name}{weight:.2}")
+    });
+    (format!("{:.2} bits", weights.entropy()), most.unwrap_or_default())
+}
+
+fn quoted(tokens: &Tokens, at: usize) -> String {
+    tokens.name(at).map_or_else(|| format!("id {}", tokens.shown(at)), |name| format!("`{name}`"))
+}
+
+/// What each head looks at; of many heads, those whose last token looks at one place most.
+fn heads(run: &Run<'_>) -> String {
+    let Some(tokens) = run.given.tokens.as_ref() else { return String::new() };
+    let mut heads = all_heads(run);
+    let all = heads.len();
+    let Some(last) = tokens.last() else { return String::new() };
+    if heads.is_empty() {
+        return String::new();
+    }
+    if all > SHOWN_HEADS {
+        // Heads that rest on the first token or on the token itself say little.
+        let says_little = |head: &Head| Some(head.most_attended) == tokens.first() || head.most_attended == last;
+        heads.sort_by(|one, other| {
+            says_little(one).cmp(&says_little(other)).then(other.weight.total_cmp(&one.weight))
+        });
+        heads.truncate(SHOWN_HEADS);
+        heads.sort_by_key(|head| (head.layer, head.head));
+    }
+    let mut table = Table::new(&[
+        ("layer", Side::Right),
+        ("head", Side::Right),
+        ("entropy", Side::Right),
+        ("most attended", Side::Left),
+        ("weight", Side::Right),
+        ("which", Side::Left),
+        ("before", Side::Right),
+        ("repeat", Side::Right),
+        ("first", Side::Right),
+    ]);
+    let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.2}"));
+    for head in &heads {
+        table.row([
+            head.layer.to_string(),
+            head.head.to_string(),
+            format!("{:.2} bits", head.entropy),
+            format!("{:>3} {}", head.most_attended, quoted(tokens, head.most_attended)),
+            format!("{:.2}", head.weight),
+            relation(head, tokens).unwrap_or_default(),
+            share(head.previous),
+            share(head.after_same),
+            share(head.first),
+        ]);
+    }
+    let which = if all > SHOWN_HEADS { format!("{SHOWN_HEADS} of {all} heads") } else { count(all, "head") };
+    let mut text = format!("\n  What the last token, {last} {}, looks at ({which}).", quoted(tokens, last));
+    text += " On average over all tokens, the weight on\n  `before`: the token before; `repeat`: what followed";
+    text += " the same token earlier; `first`: the first token.\n\n";
+    text += &table.render(2);
+    text
+}
+
+/// The heads of all recorded self-attention over the input's tokens.
+pub(super) fn all_heads(run: &Run<'_>) -> Vec<Head> {
+    let tokens = run.given.tokens.as_ref();
+    let layers = run.recorded.values.iter().filter_map(|value| {
+        let weights = Weights::of(value)?;
+        let (layer, _) = value.recorded.as_ref()?;
+        tokens.is_some_and(|tokens| weights.is_of(tokens)).then(|| weights.heads(*layer, tokens))
+    });
+    layers.flatten().collect()
+}
+
+fn generated(run: &Run<'_>) -> String {
+    let Some(generated) = &run.generated else { return String::new() };
+    let mut text = String::from("\n  Continued by\n\n");
+    for (row, added) in generated.added.iter().enumerate() {
+        let beginning = added.get(..SHOWN_TOKENS).unwrap_or(added);
+        let words = run.given.decode(beginning).unwrap_or_else(|| {
+            beginning.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        });
+        let rest = if added.len() > SHOWN_TOKENS { " …" } else { "" };
+        text += &format!("  {row:>3}  {words}{rest}\n");
+    }
+    if !generated.steps.is_empty() {
+        let values: usize = generated.steps.iter().map(|step| step.values.len()).sum();
+        text += &format!("\n  {} recorded, {}\n", count(generated.steps.len(), "step"), count(values, "value"));
+    }
+    text
+}
+
+fn cost(run: &Run<'_>) -> String {
+    let mut times = vec![format!("load {}", time(run.times.load)), format!("forward {}", time(run.times.forward))];
+    if let Some(generate) = run.times.generate {
+        times.push(format!("generate {}", time(generate)));
+    }
+    let mut text = field("time", times.join(", "));
+    if let Some(peak) = memory::peak() {
+        let held: usize = run.recorded.values.iter().map(|value| value.data.as_bytes().len()).sum();
+        text += &field("memory", format!("{} at most, {} of it recorded", bytes(peak), bytes(held as u64)));
+    }
+    for path in &run.files {
+        text += &field("written", path.display().to_string());
+    }
+    text
+}

@@ -1,0 +1,64 @@
+//! `burnlens convert`: writes a checkpoint anew.
+
+use super::args::{ConvertArgs, Dtype, Layout};
+use super::backend;
+use super::error::CliError;
+use super::files::{same_folder, shown};
+use super::model::{self, Source};
+use super::progress;
+use super::text::{bytes, count, field};
+use burnlens::patching_core::weights::{LoadReport, SaveOptions};
+
+pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
+    if same_folder(&args.model, &args.to) {
+        return Err(CliError::SameFolder { path: args.to.clone() });
+    }
+    let chosen = backend::choose(None)?;
+    let source =
+        Source { dir: args.model.clone(), head: model::head(&args.model, &args.task)?, is_default: false };
+    let (model, loaded) = source.load(&chosen.device, None, None)?;
+    if args.layout == Layout::Model {
+        return Err(CliError::SameLayout { class: model.class_name() });
+    }
+    warn(&loaded);
+
+    let bar = progress::bar("saving");
+    let mut options = SaveOptions::new()
+        .dtype(args.dtype.map(Dtype::float))
+        .copy_extra_files_from(&args.model)
+        .progress(progress::advance(&bar));
+    if let Some(size) = args.max_shard_size {
+        options = options.max_shard_size(size);
+    }
+    let saved = model.save_pretrained_with(&args.to, &options);
+    bar.finish_and_clear();
+    let saved = saved.map_err(|source| CliError::Save { dir: args.to.clone(), source })?;
+    for tied in &saved.untied {
+        eprintln!("warning: `{}` differs from `{}`, to which the config ties it: both were saved", tied.key, tied.source);
+    }
+    for path in &saved.left_over {
+        eprintln!("warning: `{}` is of an earlier checkpoint and could not be removed", path.display());
+    }
+
+    let mut text = String::from("burnlens convert\n\n");
+    text += &field("from", format!("{} ({})", shown(&args.model).display(), model.class_name()));
+    text += &field("to", shown(&args.to).display().to_string());
+    text += &field("weights", format!("{}, {}", count(saved.tensors, "tensor"), bytes(saved.bytes)));
+    text += &field("files", saved.files.join("\n             "));
+    if let Some(tied) = saved.tied.first() {
+        let others = saved.tied.len() - 1;
+        let more = if others > 0 { format!(", and {others} more") } else { String::new() };
+        text += &field("tied", format!("{} to {}, so it is left out{more}", tied.key, tied.source));
+    }
+    Ok(text)
+}
+
+/// Says what will be missing from the new checkpoint, and what was changed unasked.
+fn warn(report: &LoadReport) {
+    for key in &report.unexpected {
+        eprintln!("warning: the class has no place for `{key}`: it is not in the new checkpoint");
+    }
+    for cast in &report.casts {
+        eprintln!("warning: `{}` was {:?} and is now {:?}: {}", cast.key, cast.from, cast.to, cast.reason);
+    }
+}

@@ -1,0 +1,87 @@
+//! Finding and loading the model.
+
+use super::args::{Dtype, ModelArgs, Task};
+use super::error::CliError;
+use super::progress;
+use burn::tensor::Device;
+use burnlens::burn_models::auto::{AnyModel, Family, Head};
+use burnlens::burn_models::layers::attention::{AttentionInterface, DEFAULT_ATTENTION};
+use burnlens::patching_core::weights::{LoadOptions, LoadReport};
+use std::path::{Path, PathBuf};
+
+/// Where a model lies, and as what it is to be loaded.
+pub(crate) struct Source {
+    pub(crate) dir: PathBuf,
+    pub(crate) head: Head,
+    /// Nothing was named: the model that comes along.
+    pub(crate) is_default: bool,
+}
+
+impl Source {
+    pub(crate) fn of(args: &ModelArgs) -> Result<Self, CliError> {
+        // A name that does not exist is told before anything is loaded.
+        if let Some(name) = &args.attn_implementation {
+            AttentionInterface::check(Some(name))?;
+        }
+        let dir = args.model.clone().unwrap_or_else(default_model);
+        let head = head(&dir, &args.task)?;
+        Ok(Self { dir, head, is_default: args.model.is_none() })
+    }
+
+    /// Loads the model, with a progress bar.
+    pub(crate) fn load(
+        &self,
+        device: &Device,
+        dtype: Option<Dtype>,
+        attn_implementation: Option<&str>,
+    ) -> Result<(AnyModel, LoadReport), CliError> {
+        let bar = progress::bar("loading");
+        let mut options = LoadOptions::new().dtype(dtype.map(Dtype::float)).progress(progress::advance(&bar));
+        if let Some(name) = attn_implementation {
+            options = options.attn_implementation(name);
+        }
+        let loaded = AnyModel::from_pretrained_as(&self.dir, self.head, device, &options);
+        bar.finish_and_clear();
+        loaded.map_err(|source| CliError::Load { dir: self.dir.clone(), source })
+    }
+
+    /// The model without its weights.
+    pub(crate) fn describe(&self, device: &Device, attn_implementation: Option<&str>) -> Result<AnyModel, CliError> {
+        let failed = |source| CliError::Load { dir: self.dir.clone(), source };
+        let mut model = AnyModel::from_config_of(&self.dir, self.head, device).map_err(failed)?;
+        if let Some(name) = attn_implementation {
+            model.set_attn_implementation(name)?;
+        }
+        Ok(model)
+    }
+}
+
+/// The class that `task` means for the checkpoint in `dir`.
+pub(crate) fn head(dir: &Path, task: &Task) -> Result<Head, CliError> {
+    let failed = |source| CliError::Load { dir: dir.to_owned(), source };
+    match task {
+        Task::Auto => Head::of(dir).map_err(failed),
+        Task::Base => Ok(Head::None),
+        Task::Class(found) => {
+            let family = Family::of(dir).map_err(failed)?;
+            let name = |head: &Head| family.class_name(*head);
+            Head::ALL.iter().find(|head| name(head) == *found).copied().ok_or_else(|| CliError::UnknownClass {
+                dir: dir.to_owned(),
+                family: family.model_type(),
+                found: found.clone(),
+                known: Head::ALL.iter().map(name).collect(),
+            })
+        }
+    }
+}
+
+/// The name of the attention implementation that `model` uses.
+pub(crate) fn attention(model: &AnyModel) -> &str {
+    model.attn_implementation().unwrap_or(DEFAULT_ATTENTION)
+}
+
+/// The tiny decoder: where the tool was built, or in the current folder.
+fn default_model() -> PathBuf {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/tiny-decoder");
+    if built.exists() { built } else { PathBuf::from("models/tiny-decoder") }
+}

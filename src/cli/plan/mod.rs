@@ -1,0 +1,175 @@
+//! `burnlens plan`: what would be recorded. Loads no weights and computes nothing.
+
+mod shapes;
+
+use super::args::PlanArgs;
+use super::backend;
+use super::capture::kwargs;
+use super::error::CliError;
+use super::files::shown;
+use super::inputs::Given;
+use super::model::{self, Source};
+use super::text::{Side, Table, amount, bytes, count, field, shape};
+use burnlens::burn_models::auto::AnyModel;
+use burnlens::patching_core::capture::{CapturePlan, PlannedKey, PlannedValue};
+use serde_json::{Value as Json, json};
+use shapes::{Shape, Shapes};
+
+/// The length to plan for if nothing is said.
+const LENGTH: usize = 128;
+
+/// The implementation that always gives attention weights, and so is never left.
+const EAGER: &str = "eager";
+
+struct Planned {
+    source: Source,
+    model: AnyModel,
+    given: Given,
+    plan: CapturePlan,
+    shapes: Option<Shapes>,
+    dtype: String,
+}
+
+pub(crate) fn run(args: &PlanArgs) -> Result<String, CliError> {
+    let source = Source::of(&args.model)?;
+    let given = match args.length {
+        Some(length) => Given::of_length(length),
+        None => Given::read(&args.input, &source)?.unwrap_or_else(|| Given::of_length(LENGTH)),
+    };
+    let attention = args.model.attn_implementation.as_deref();
+    let kwargs = kwargs(&args.request);
+    let model = source.describe(&backend::choose(None)?.device, attention)?;
+    let plan = model.capture_plan(&kwargs)?;
+    let shapes = shapes::of(&source, attention, args.dtype, &given, &kwargs)?;
+    let dtype = format!("{:?}", args.dtype).to_lowercase();
+    let planned = Planned { source, model, given, plan, shapes, dtype };
+    if args.json { planned.json() } else { Ok(planned.render()) }
+}
+
+impl Planned {
+    fn shape(&self, key: &str, position: usize) -> Option<&Shape> {
+        self.shapes.as_ref()?.get(key)?.get(&position)
+    }
+
+    /// The layers that compute attention by the formula, since a fused kernel gives no weights.
+    fn leave_fused(&self) -> Vec<&str> {
+        if model::attention(&self.model) == EAGER {
+            return Vec::new();
+        }
+        let keys = self.plan.keys().iter().filter(|key| key.key().ends_with("attentions"));
+        let values = keys.flat_map(PlannedKey::values).filter(|value| value.is_kept);
+        let mut paths: Vec<&str> = values.map(|value| value.path).collect();
+        paths.dedup();
+        paths
+    }
+
+    fn render(&self) -> String {
+        let mut text = String::from("burnlens plan (nothing was loaded or computed)\n\n");
+        let class = self.model.class_name();
+        text += &field("model", format!("{class}, {} parameters", amount(self.model.num_params())));
+        text += &field("from", shown(&self.source.dir).display().to_string());
+        text += &field("input", format!("{}: {}", self.given.origin, self.given.shapes()));
+        text += &field("dtype", &self.dtype);
+        text += "\n";
+        if self.plan.keys().is_empty() {
+            text += "  Nothing would be recorded: neither `--output` nor the config asks for anything.\n";
+            text += &format!("  {class} can record {}.\n", self.model.recordable_keys().join(", "));
+        } else {
+            text += &self.table().render(2);
+            text += "\n";
+            text += &self.totals();
+        }
+        text += &field("attention", self.attention());
+        text += &field("patches", "none are registered");
+        text
+    }
+
+    fn table(&self) -> Table {
+        use Side::{Left, Right};
+        let mut table = Table::new(&[
+            ("key", Left),
+            ("layer", Right),
+            ("module", Left),
+            ("class", Left),
+            ("shape", Left),
+            ("size", Right),
+        ]);
+        for key in self.plan.keys() {
+            for value in key.values().filter(|value| value.is_kept) {
+                let PlannedValue { position, path, class, is_input, .. } = value;
+                let found = self.shape(key.key(), position);
+                table.row([
+                    key.key().to_owned(),
+                    position.to_string(),
+                    if is_input { format!("{path} (input)") } else { path.to_owned() },
+                    class.to_owned(),
+                    found.map_or_else(String::new, |found| shape(&found.dims)),
+                    found.map_or_else(String::new, |found| bytes(found.bytes)),
+                ]);
+            }
+        }
+        table
+    }
+
+    fn totals(&self) -> String {
+        let totals = self.plan.keys().iter().map(|key| {
+            let kept: Vec<usize> = key.values().filter(|value| value.is_kept).map(|value| value.position).collect();
+            let sizes: Option<Vec<u64>> =
+                kept.iter().map(|position| self.shape(key.key(), *position).map(|found| found.bytes)).collect();
+            let size = sizes.map_or_else(String::new, |sizes| format!(", {}", bytes(sizes.iter().sum())));
+            format!("{} {} of {}{size}", key.key(), kept.len(), key.len())
+        });
+        let mut text = field("kept", totals.collect::<Vec<_>>().join("; "));
+        if self.shapes.is_none() {
+            text += &field("shapes", "not built in: build with `--features capture`");
+        }
+        text
+    }
+
+    fn attention(&self) -> String {
+        let name = model::attention(&self.model);
+        match self.leave_fused()[..] {
+            [] if name == EAGER => format!("{name}, which is not fused"),
+            [] => format!("{name}; no layer leaves the fused path"),
+            [only] => format!("{name}; {only} leaves the fused path to give its weights"),
+            [first, .., last] => {
+                let layers = count(self.leave_fused().len(), "layer");
+                format!("{name}; {layers} leave the fused path to give their weights, {first} to {last}")
+            }
+        }
+    }
+
+    fn json(&self) -> Result<String, CliError> {
+        let inputs: serde_json::Map<_, _> =
+            self.given.tensors.iter().map(|(name, data)| (name.to_owned(), json!(data.shape().to_vec()))).collect();
+        let keys = self.plan.keys().iter().map(|key| {
+            let values = key.values().filter(|value| value.is_kept).map(|value| {
+                let found = self.shape(key.key(), value.position);
+                json!({
+                    "layer": value.position,
+                    "module": value.path,
+                    "is_input": value.is_input,
+                    "class": value.class,
+                    "implementation": value.implementation,
+                    "shape": found.map(|found| &found.dims),
+                    "bytes": found.map(|found| found.bytes),
+                })
+            });
+            json!({ "key": key.key(), "length": key.len(), "values": values.collect::<Vec<Json>>() })
+        });
+        let plan = json!({
+            "model": self.source.dir,
+            "class": self.model.class_name(),
+            "family": self.model.family().model_type(),
+            "parameters": self.model.num_params(),
+            "dtype": self.dtype,
+            "attn_implementation": model::attention(&self.model),
+            "input": { "from": self.given.origin, "shapes": inputs },
+            "recordable": self.model.recordable_keys(),
+            "keys": keys.collect::<Vec<Json>>(),
+            "leave_fused_attention": self.leave_fused(),
+            "patches": { "applied": [], "matched_nothing": [] },
+        });
+        Ok(serde_json::to_string_pretty(&plan)? + "\n")
+    }
+}
