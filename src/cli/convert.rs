@@ -14,8 +14,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
         return Err(CliError::SameFolder { path: args.to.clone() });
     }
     let chosen = backend::choose(None)?;
-    let source =
-        Source { dir: args.model.clone(), head: model::head(&args.model, &args.task)?, is_default: false };
+    let source = Source { dir: args.model.clone(), head: model::head(&args.model, &args.task)?, is_default: false };
     let (model, loaded) = source.load(&chosen.device, None, None)?;
     if args.layout == Layout::Model {
         return Err(CliError::SameLayout { class: model.class_name() });
@@ -34,7 +33,10 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     bar.finish_and_clear();
     let saved = saved.map_err(|source| CliError::Save { dir: args.to.clone(), source })?;
     for tied in &saved.untied {
-        eprintln!("warning: `{}` differs from `{}`, to which the config ties it: both were saved", tied.key, tied.source);
+        eprintln!(
+            "warning: `{}` differs from `{}`, to which the config ties it: both were saved",
+            tied.key, tied.source
+        );
     }
     for path in &saved.left_over {
         eprintln!("warning: `{}` is of an earlier checkpoint and could not be removed", path.display());

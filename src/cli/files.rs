@@ -39,11 +39,7 @@ fn builder() -> tempfile::Builder<'static, 'static> {
 /// Writes a text file whole or not at all.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
     replace(path, |temporary| {
-        fs::write(temporary, text).map_err(|source| CliError::File {
-            action: "write",
-            path: path.to_owned(),
-            source,
-        })
+        fs::write(temporary, text).map_err(|source| CliError::File { action: "write", path: path.to_owned(), source })
     })
 }
 

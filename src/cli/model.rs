@@ -6,8 +6,12 @@ use super::progress;
 use burn::tensor::Device;
 use burnlens::burn_models::auto::{AnyModel, Family, Head};
 use burnlens::burn_models::layers::attention::{AttentionInterface, DEFAULT_ATTENTION};
+use burnlens::patching_core::capture::{CapturePlan, PlannedKey};
 use burnlens::patching_core::weights::{LoadOptions, LoadReport};
 use std::path::{Path, PathBuf};
+
+/// The attention implementation that always computes by the formula, so that there is nothing to leave.
+const EAGER: &str = "eager";
 
 /// Where a model lies, and as what it is to be loaded.
 pub(crate) struct Source {
@@ -78,6 +82,31 @@ pub(crate) fn head(dir: &Path, task: &Task) -> Result<Head, CliError> {
 /// The name of the attention implementation that `model` uses.
 pub(crate) fn attention(model: &AnyModel) -> &str {
     model.attn_implementation().unwrap_or(DEFAULT_ATTENTION)
+}
+
+/// The modules whose attention is computed by the formula because of `plan`: a fused kernel gives no weights.
+pub(crate) fn leave_fused(model: &AnyModel, plan: &CapturePlan) -> Vec<String> {
+    if attention(model) == EAGER {
+        return Vec::new();
+    }
+    let keys = plan.keys().iter().filter(|key| key.key().ends_with("attentions"));
+    let values = keys.flat_map(PlannedKey::values).filter(|value| value.is_kept);
+    let mut paths: Vec<String> = values.map(|value| value.path.to_owned()).collect();
+    paths.dedup();
+    paths
+}
+
+/// How attention is computed, in words.
+pub(crate) fn attention_in_words(model: &AnyModel, plan: &CapturePlan) -> String {
+    let name = attention(model);
+    match &leave_fused(model, plan)[..] {
+        [] if name == EAGER => format!("{name}, which is not fused"),
+        [] => format!("{name}, fused in every layer"),
+        [only] => format!("{name}, but by the formula in {only}, whose weights are recorded"),
+        [first, .., last] => {
+            format!("{name}, but by the formula from {first} to {last}, whose weights are recorded")
+        }
+    }
 }
 
 /// The tiny decoder: where the tool was built, or in the current folder.

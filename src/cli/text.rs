@@ -25,10 +25,6 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// The table as text, each line indented by `indent` spaces.
     pub(crate) fn render(&self, indent: usize) -> String {
         let cell = |row: &[String], column: usize| row.get(column).cloned().unwrap_or_default();
@@ -110,7 +106,13 @@ pub(crate) fn time(time: Duration) -> String {
 
 /// Three digits that matter.
 fn digits(value: f64) -> String {
-    let places = if value < 10.0 { 2 } else if value < 100.0 { 1 } else { 0 };
+    let places = if value < 10.0 {
+        2
+    } else if value < 100.0 {
+        1
+    } else {
+        0
+    };
     format!("{value:.places$}")
 }
 
@@ -120,7 +122,8 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_empty_ones_left_out() {
-        let mut table = Table::new(&[("key", Side::Left), ("n", Side::Right), ("none", Side::Left), ("at", Side::Left)]);
+        let mut table =
+            Table::new(&[("key", Side::Left), ("n", Side::Right), ("none", Side::Left), ("at", Side::Left)]);
         table.row(["logits", "", "", "x"].map(String::from));
         table.row(["a", "12", "", "y"].map(String::from));
         assert_eq!(table.render(1), " key      n  at\n logits      x\n a       12  y\n");

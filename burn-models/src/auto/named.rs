@@ -1,5 +1,5 @@
-use crate::TextInputs;
 use crate::error::did_you_mean;
+use crate::{Labels, TextInputs};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -66,7 +66,8 @@ pub enum InputError {
 
 impl NamedInputs {
     /// The arguments of a text model.
-    pub const TEXT: &'static [&'static str] = &["input_ids", "attention_mask", "position_ids", "inputs_embeds"];
+    pub const TEXT: &'static [&'static str] =
+        &["input_ids", "attention_mask", "position_ids", "inputs_embeds", "labels"];
 
     /// No inputs.
     pub fn new() -> Self {
@@ -107,7 +108,20 @@ impl NamedInputs {
         inputs.attention_mask = self.ints("attention_mask", "[batch, seq]", device)?;
         inputs.position_ids = self.ints("position_ids", "[batch or 1, seq]", device)?;
         inputs.inputs_embeds = self.floats("inputs_embeds", "[batch, seq, hidden]", device)?;
+        inputs.labels = self.labels(device)?;
         Ok(inputs)
+    }
+
+    /// Labels of any of the kinds that there are, told apart by rank and type.
+    fn labels(&self, device: &Device) -> Result<Option<Labels>, InputError> {
+        const NAME: &str = "labels";
+        const EXPECTED: &str = "[batch, seq], [batch] or [batch, labels]";
+        Ok(match self.get(NAME) {
+            None => None,
+            Some(data) if data.dtype().is_float() => self.floats(NAME, EXPECTED, device)?.map(Labels::Targets),
+            Some(data) if data.shape().len() == 1 => self.ints(NAME, EXPECTED, device)?.map(Labels::Classes),
+            Some(_) => self.ints(NAME, EXPECTED, device)?.map(Labels::Tokens),
+        })
     }
 
     fn only(&self, model: &'static str, known: &'static [&'static str]) -> Result<(), InputError> {
@@ -184,6 +198,15 @@ mod tests {
             let mask = to_text("attention_mask", data).expect("integers").attention_mask.expect("given");
             assert_eq!(mask.dims(), [1, 2]);
         }
+    }
+
+    #[test]
+    fn labels_are_told_apart() {
+        let labels = |data| to_text("labels", data).map(|inputs| inputs.labels);
+        assert!(matches!(labels(TensorData::from([1_i64])), Ok(Some(Labels::Classes(_)))));
+        assert!(matches!(labels(TensorData::from([[1_i64]])), Ok(Some(Labels::Tokens(_)))));
+        assert!(matches!(labels(TensorData::from([[1.0_f32]])), Ok(Some(Labels::Targets(_)))));
+        assert!(labels(TensorData::from([[[1.0_f32]]])).is_err());
     }
 
     #[test]

@@ -85,7 +85,8 @@ impl Weights {
             entropy: mean(queries().map(|query| entropy(self.row(head, query)))).unwrap_or(0.0),
             most_attended,
             weight: f64::from(*weight),
-            previous: first.and_then(|first| mean(queries().filter(|query| *query > first).map(|query| on(query, query - 1)))),
+            previous: first
+                .and_then(|first| mean(queries().filter(|query| *query > first).map(|query| on(query, query - 1)))),
             after_same: mean(queries().filter_map(after_same)),
             first: first.and_then(|first| mean(queries().filter(|query| *query > first).map(|query| on(query, first)))),
         }

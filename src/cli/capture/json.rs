@@ -5,6 +5,7 @@ use super::attention::Weights;
 use super::memory;
 use super::summary::all_heads;
 use crate::cli::error::CliError;
+use crate::cli::model;
 use serde_json::{Value as Json, json};
 
 pub(super) fn render(run: &Run<'_>) -> Result<String, CliError> {
@@ -47,7 +48,8 @@ pub(super) fn render(run: &Run<'_>) -> Result<String, CliError> {
         "parameters": run.model.num_params(),
         "backend": run.chosen.backend.to_string(),
         "dtype": format!("{:?}", run.args.dtype).to_lowercase(),
-        "attn_implementation": run.attention(),
+        "attn_implementation": model::attention(&run.model),
+        "leave_fused_attention": model::leave_fused(&run.model, &run.plan),
         "input": { "from": run.given.origin, "shapes": inputs },
         "tuple_order": run.recorded.tuple_order,
         "entries": run.recorded.entries,

@@ -13,7 +13,7 @@ use super::backend::{self, Chosen};
 use super::error::CliError;
 use super::files::write_text;
 use super::inputs::Given;
-use super::model::{self, Source};
+use super::model::Source;
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::patching_core::capture::{CapturePlan, ForwardKwargs};
 use burnlens::patching_core::weights::LoadReport;
@@ -106,10 +106,5 @@ impl Run<'_> {
             self.files.push(path.clone());
         }
         Ok(())
-    }
-
-    /// The attention implementation in use.
-    fn attention(&self) -> &str {
-        model::attention(&self.model)
     }
 }

@@ -6,6 +6,7 @@ use super::memory;
 use super::record::Value;
 use crate::cli::files::shown;
 use crate::cli::inputs::Tokens;
+use crate::cli::model;
 use crate::cli::text::{Side, Table, amount, bytes, count, field, shape, time};
 use burn::tensor::DType;
 use burnlens::patching_core::weights::CastReason;
@@ -29,17 +30,21 @@ pub(super) fn render(run: &Run<'_>) -> String {
 }
 
 fn what_ran(run: &Run<'_>) -> String {
-    let Run { model, source, given, chosen, .. } = run;
+    let Run { model, source, given, chosen, plan, .. } = run;
     let mut text = field("model", format!("{}, {} parameters", model.class_name(), amount(model.num_params())));
     text += &field("from", shown(&source.dir).display().to_string());
     text += &field("input", format!("{}: {}", given.origin, given.shapes()));
     if let Some(tokens) = &given.tokens {
         text += &field("", sentence(tokens));
     }
-    text += &field("ran on", format!("{}, {}, attention {}", chosen.backend, dtype(run), run.attention()));
+    text += &field("ran on", format!("{}, {}", chosen.backend, dtype(run)));
+    text += &field("attention", model::attention_in_words(model, plan));
     if !run.loaded.unexpected.is_empty() {
         let unused = run.loaded.unexpected.len();
-        text += &field("unused", format!("{} of the checkpoint, for which the class has no place", count(unused, "tensor")));
+        text += &field(
+            "unused",
+            format!("{} of the checkpoint, for which the class has no place", count(unused, "tensor")),
+        );
     }
     text
 }
@@ -119,9 +124,7 @@ fn heads(run: &Run<'_>) -> String {
     if all > SHOWN_HEADS {
         // Heads that rest on the first token or on the token itself say little.
         let says_little = |head: &Head| Some(head.most_attended) == tokens.first() || head.most_attended == last;
-        heads.sort_by(|one, other| {
-            says_little(one).cmp(&says_little(other)).then(other.weight.total_cmp(&one.weight))
-        });
+        heads.sort_by(|one, other| says_little(one).cmp(&says_little(other)).then(other.weight.total_cmp(&one.weight)));
         heads.truncate(SHOWN_HEADS);
         heads.sort_by_key(|head| (head.layer, head.head));
     }
@@ -174,9 +177,10 @@ fn generated(run: &Run<'_>) -> String {
     let mut text = String::from("\n  Continued by\n\n");
     for (row, added) in generated.added.iter().enumerate() {
         let beginning = added.get(..SHOWN_TOKENS).unwrap_or(added);
-        let words = run.given.decode(beginning).unwrap_or_else(|| {
-            beginning.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-        });
+        let words = run
+            .given
+            .decode(beginning)
+            .unwrap_or_else(|| beginning.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
         let rest = if added.len() > SHOWN_TOKENS { " …" } else { "" };
         text += &format!("  {row:>3}  {words}{rest}\n");
     }

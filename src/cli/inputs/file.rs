@@ -10,8 +10,8 @@ use std::path::Path;
 pub(super) fn read(path: &Path) -> Result<NamedInputs, CliError> {
     let bytes =
         std::fs::read(path).map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
-    let file = SafeTensors::deserialize(&bytes)
-        .map_err(|source| CliError::Safetensors { path: path.to_owned(), source })?;
+    let file =
+        SafeTensors::deserialize(&bytes).map_err(|source| CliError::Safetensors { path: path.to_owned(), source })?;
     let mut inputs = NamedInputs::new();
     for (name, view) in file.iter() {
         let data = data(&view).ok_or_else(|| CliError::InputDtype {

@@ -32,10 +32,8 @@ impl Tokenizer {
     }
 
     pub(super) fn encode(&self, text: &str) -> Result<Vec<i64>, CliError> {
-        let encoding = self
-            .inner
-            .encode(text, true)
-            .map_err(|source| CliError::Tokenizer { path: self.path.clone(), source })?;
+        let encoding =
+            self.inner.encode(text, true).map_err(|source| CliError::Tokenizer { path: self.path.clone(), source })?;
         let ids: Vec<i64> = encoding.get_ids().iter().map(|id| i64::from(*id)).collect();
         if ids.is_empty() { Err(CliError::EmptyText) } else { Ok(ids) }
     }

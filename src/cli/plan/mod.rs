@@ -9,17 +9,14 @@ use super::error::CliError;
 use super::files::shown;
 use super::inputs::Given;
 use super::model::{self, Source};
-use super::text::{Side, Table, amount, bytes, count, field, shape};
+use super::text::{Side, Table, amount, bytes, field, shape};
 use burnlens::burn_models::auto::AnyModel;
-use burnlens::patching_core::capture::{CapturePlan, PlannedKey, PlannedValue};
+use burnlens::patching_core::capture::{CapturePlan, PlannedValue};
 use serde_json::{Value as Json, json};
 use shapes::{Shape, Shapes};
 
 /// The length to plan for if nothing is said.
 const LENGTH: usize = 128;
-
-/// The implementation that always gives attention weights, and so is never left.
-const EAGER: &str = "eager";
 
 struct Planned {
     source: Source,
@@ -51,18 +48,6 @@ impl Planned {
         self.shapes.as_ref()?.get(key)?.get(&position)
     }
 
-    /// The layers that compute attention by the formula, since a fused kernel gives no weights.
-    fn leave_fused(&self) -> Vec<&str> {
-        if model::attention(&self.model) == EAGER {
-            return Vec::new();
-        }
-        let keys = self.plan.keys().iter().filter(|key| key.key().ends_with("attentions"));
-        let values = keys.flat_map(PlannedKey::values).filter(|value| value.is_kept);
-        let mut paths: Vec<&str> = values.map(|value| value.path).collect();
-        paths.dedup();
-        paths
-    }
-
     fn render(&self) -> String {
         let mut text = String::from("burnlens plan (nothing was loaded or computed)\n\n");
         let class = self.model.class_name();
@@ -79,7 +64,7 @@ impl Planned {
             text += "\n";
             text += &self.totals();
         }
-        text += &field("attention", self.attention());
+        text += &field("attention", model::attention_in_words(&self.model, &self.plan));
         text += &field("patches", "none are registered");
         text
     }
@@ -126,19 +111,6 @@ impl Planned {
         text
     }
 
-    fn attention(&self) -> String {
-        let name = model::attention(&self.model);
-        match self.leave_fused()[..] {
-            [] if name == EAGER => format!("{name}, which is not fused"),
-            [] => format!("{name}; no layer leaves the fused path"),
-            [only] => format!("{name}; {only} leaves the fused path to give its weights"),
-            [first, .., last] => {
-                let layers = count(self.leave_fused().len(), "layer");
-                format!("{name}; {layers} leave the fused path to give their weights, {first} to {last}")
-            }
-        }
-    }
-
     fn json(&self) -> Result<String, CliError> {
         let inputs: serde_json::Map<_, _> =
             self.given.tensors.iter().map(|(name, data)| (name.to_owned(), json!(data.shape().to_vec()))).collect();
@@ -167,7 +139,7 @@ impl Planned {
             "input": { "from": self.given.origin, "shapes": inputs },
             "recordable": self.model.recordable_keys(),
             "keys": keys.collect::<Vec<Json>>(),
-            "leave_fused_attention": self.leave_fused(),
+            "leave_fused_attention": model::leave_fused(&self.model, &self.plan),
             "patches": { "applied": [], "matched_nothing": [] },
         });
         Ok(serde_json::to_string_pretty(&plan)? + "\n")

@@ -1,0 +1,76 @@
+use crate::support::{Case, assert_alike, fail, succeed, tensors};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Generates with a case's inputs and gives what was saved.
+fn generate(case: &Case, more: &[&str]) -> BTreeMap<String, crate::support::Stored> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let save = folder.path().join("o.safetensors").display().to_string();
+    let (model, inputs) = (case.model().display().to_string(), case.inputs().display().to_string());
+    let mut args = vec!["capture", "--model", &model, "--inputs", &inputs, "--generate", "12", "--save", &save];
+    args.extend(more);
+    succeed(&args);
+    tensors(save.as_ref())
+}
+
+/// The tensors whose names begin with `prefix`.
+fn only(
+    mut from: BTreeMap<String, crate::support::Stored>,
+    keep: impl Fn(&str) -> bool,
+) -> BTreeMap<String, crate::support::Stored> {
+    from.retain(|name, _| keep(name));
+    from
+}
+
+#[test]
+fn tokens_are_the_reference_s() {
+    for name in ["llama", "llama-tied", "llama3-rope", "mistral", "qwen2", "qwen3"] {
+        let case = Case::new(name);
+        let found = only(generate(&case, &[]), |name| name == "generated_ids" || name == "sequences");
+        let expected = tensors(&case.folder.join("generate.safetensors"));
+        let expected = only(expected, |name| name != "sequences_with_eos");
+        assert_alike(name, &found, &expected);
+    }
+}
+
+#[test]
+fn a_sequence_ends_at_its_token() {
+    let case = Case::new("llama");
+    let found = generate(&case, &["--eos-token-id", "74", "--pad-token-id", "0"]);
+    let expected = tensors(&case.folder.join("generate.safetensors"));
+    assert_eq!(found["sequences"], expected["sequences_with_eos"]);
+}
+
+#[test]
+fn every_step_is_recorded() {
+    let case = Case::new("llama");
+    let found = generate(&case, &["--steps", "--output", "hidden_states", "--output", "attentions"]);
+    let found = only(found, |name| name.starts_with("step."));
+    assert_alike("steps", &found, &tensors(&case.folder.join("generate_steps.safetensors")));
+}
+
+#[test]
+fn without_steps_no_step_is_held() {
+    let case = Case::new("llama");
+    let found = generate(&case, &["--output", "hidden_states"]);
+    assert!(found.keys().all(|name| !name.starts_with("step.")));
+    assert!(found.contains_key("hidden_states.0"));
+}
+
+#[test]
+fn a_base_model_generates_nothing() {
+    let case = Case::new("llama");
+    let model = case.model().display().to_string();
+    let error = fail(1, &["capture", "--model", &model, "--task", "base", "--ids", "1", "--generate", "2"]);
+    assert!(error.contains("`LlamaModel` does not generate text"), "{error}");
+}
+
+#[test]
+fn the_continuation_is_told() {
+    let case = Case::new("llama");
+    let model = case.model().display().to_string();
+    let args = ["capture", "--model", &model, "--ids", "5,6,7", "--generate", "3", "--json"];
+    let summary: Value = serde_json::from_str(&succeed(&args)).expect("JSON");
+    assert_eq!(summary["generated"]["generated_ids"][0].as_array().map(Vec::len), Some(3));
+    assert_eq!(summary["generated"]["sequences"][0].as_array().map(Vec::len), Some(6));
+}
