@@ -7,14 +7,10 @@ use serde_json::{Value, json};
 
 /// `<pad>`, `<unk>` and `<s>`, then the letters.
 pub const SPECIAL: [&str; 3] = ["<pad>", "<unk>", "<s>"];
-/// The padding token.
-pub const PAD: i64 = 0;
 /// The token that begins a sequence.
 pub const BEGIN: i64 = 2;
 /// How many tokens there are.
 pub const VOCABULARY: usize = SPECIAL.len() + 26;
-/// The label of a position where no token is expected.
-const IGNORED: i64 = -100;
 
 /// A block of different letters, repeated until the sequence is full.
 pub struct Sequence {
@@ -25,13 +21,6 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// The tokens that can be foreseen, `-100` in place of the others: those of the first block, and the one that
-    /// begins the second.
-    pub fn labels(&self) -> Vec<i64> {
-        let foreseen = |at: usize| at >= self.period + 2;
-        self.tokens.iter().enumerate().map(|(at, token)| if foreseen(at) { *token } else { IGNORED }).collect()
-    }
-
     /// The positions of tokens that have been there one block earlier.
     pub fn repeated(&self) -> std::ops::Range<usize> {
         self.period + 1..self.tokens.len()

@@ -30,6 +30,10 @@ const STEPS: usize = 3000;
 const BATCH: usize = 32;
 const LENGTH: usize = 48;
 const LEARNING_RATE: f64 = 3e-3;
+/// The id of `<pad>`.
+const PAD: i64 = 0;
+/// The label of a position where no token is expected.
+const IGNORED: i64 = -100;
 /// Steps until the learning rate is reached.
 const WARM_UP: usize = 100;
 
@@ -42,7 +46,7 @@ fn config() -> LlamaConfig {
         num_attention_heads: 4,
         num_key_value_heads: Some(4),
         max_position_embeddings: 64,
-        pad_token_id: Some(data::PAD),
+        pad_token_id: Some(PAD),
         bos_token_id: Some(data::BEGIN),
         eos_token_id: None,
         ..LlamaConfig::default()
@@ -60,6 +64,12 @@ fn batch(source: &mut Source, size: usize) -> Vec<Sequence> {
     (0..size).map(|_| source.next()).collect()
 }
 
+/// The tokens that can be foreseen: all but those of the first block and the one that begins the second.
+fn labels(sequence: &Sequence) -> Vec<i64> {
+    let foreseen = |at: usize| at >= sequence.period + 2;
+    sequence.tokens.iter().enumerate().map(|(at, token)| if foreseen(at) { *token } else { IGNORED }).collect()
+}
+
 #[allow(clippy::print_stdout, reason = "that is how the program tells what it does")]
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).map_or_else(default_folder, PathBuf::from);
@@ -75,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     for step in 0..STEPS {
         let sequences = batch(&mut source, BATCH);
-        let labels = rows(sequences.iter().map(Sequence::labels).collect(), &device);
+        let labels = rows(sequences.iter().map(labels).collect(), &device);
         let inputs = TextInputs::new(token_tensor(&sequences, &device)).labels(labels);
         let output = model.forward(inputs, &ForwardKwargs::new().use_cache(false))?;
         let loss = output.loss.ok_or("labels give a loss")?;
@@ -109,7 +119,7 @@ fn report(scores: &Scores) {
 
 fn save(model: &LlamaForCausalLM, folder: &PathBuf) -> Result<(), Box<dyn Error>> {
     model.save_pretrained(folder)?;
-    let generation = GenerationConfig { pad_token_id: Some(data::PAD), ..GenerationConfig::default() };
+    let generation = GenerationConfig { pad_token_id: Some(PAD), ..GenerationConfig::default() };
     let json = |value: &serde_json::Value| serde_json::to_string_pretty(value).map(|text| text + "\n");
     std::fs::write(folder.join(GenerationConfig::FILE_NAME), json(&serde_json::to_value(generation)?)?)?;
     std::fs::write(folder.join("tokenizer.json"), json(&data::tokenizer())?)?;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Looks inside transformer models: records what their layers compute, plans what would be recorded, and rewrites
-/// checkpoints. Without arguments for it, a tiny trained model that comes along is used.
+/// checkpoints. Without `--model`, a tiny trained model that comes along is used.
 #[derive(Debug, Parser)]
 #[command(name = "burnlens", version, disable_help_subcommand = true)]
 pub(crate) struct Cli {

@@ -12,8 +12,8 @@ use thiserror::Error;
 /// Why a command failed.
 #[derive(Debug, Error)]
 pub(crate) enum CliError {
-    #[error("{0}")]
-    Usage(&'static str),
+    #[error("{problem}")]
+    Usage { command: &'static str, problem: &'static str },
 
     #[error("cannot {action} `{}`", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
@@ -80,7 +80,7 @@ pub(crate) enum CliError {
     Json(#[from] serde_json::Error),
 
     #[error("cannot load `{}`", dir.display())]
-    Load { dir: PathBuf, source: AutoError },
+    Load { dir: PathBuf, source: Box<AutoError> },
 
     #[error("cannot save to `{}`", dir.display())]
     Save { dir: PathBuf, source: SaveError },

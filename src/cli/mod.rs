@@ -28,8 +28,14 @@ pub(crate) fn main() -> ExitCode {
     };
     match result.and_then(|text| print(&text)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(CliError::Usage(problem)) => {
-            Cli::command().error(clap::error::ErrorKind::MissingRequiredArgument, problem).exit()
+        Err(CliError::Usage { command, problem }) => {
+            let mut cli = Cli::command();
+            cli.build();
+            let kind = clap::error::ErrorKind::MissingRequiredArgument;
+            match cli.find_subcommand_mut(command) {
+                Some(command) => command.error(kind, problem).exit(),
+                None => cli.error(kind, problem).exit(),
+            }
         }
         Err(error) => {
             eprintln!("error: {}", chain(&error));

@@ -4,7 +4,7 @@ use super::args::{Dtype, ModelArgs, Task};
 use super::error::CliError;
 use super::progress;
 use burn::tensor::Device;
-use burnlens::burn_models::auto::{AnyModel, Family, Head};
+use burnlens::burn_models::auto::{AnyModel, AutoError, Family, Head};
 use burnlens::burn_models::layers::attention::{AttentionInterface, DEFAULT_ATTENTION};
 use burnlens::patching_core::capture::{CapturePlan, PlannedKey};
 use burnlens::patching_core::weights::{LoadOptions, LoadReport};
@@ -46,23 +46,31 @@ impl Source {
         }
         let loaded = AnyModel::from_pretrained_as(&self.dir, self.head, device, &options);
         bar.finish_and_clear();
-        loaded.map_err(|source| CliError::Load { dir: self.dir.clone(), source })
+        loaded.map_err(|source| self.failed(source))
     }
 
     /// The model without its weights.
     pub(crate) fn describe(&self, device: &Device, attn_implementation: Option<&str>) -> Result<AnyModel, CliError> {
-        let failed = |source| CliError::Load { dir: self.dir.clone(), source };
-        let mut model = AnyModel::from_config_of(&self.dir, self.head, device).map_err(failed)?;
+        let model = AnyModel::from_config_of(&self.dir, self.head, device);
+        let mut model = model.map_err(|source| self.failed(source))?;
         if let Some(name) = attn_implementation {
             model.set_attn_implementation(name)?;
         }
         Ok(model)
     }
+
+    fn failed(&self, source: AutoError) -> CliError {
+        failed(&self.dir, source)
+    }
+}
+
+fn failed(dir: &Path, source: AutoError) -> CliError {
+    CliError::Load { dir: dir.to_owned(), source: Box::new(source) }
 }
 
 /// The class that `task` means for the checkpoint in `dir`.
 pub(crate) fn head(dir: &Path, task: &Task) -> Result<Head, CliError> {
-    let failed = |source| CliError::Load { dir: dir.to_owned(), source };
+    let failed = |source| failed(dir, source);
     match task {
         Task::Auto => Head::of(dir).map_err(failed),
         Task::Base => Ok(Head::None),

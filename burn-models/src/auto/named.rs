@@ -103,13 +103,14 @@ impl NamedInputs {
     /// When there is a tensor that the model does not take, or one of the wrong rank or type.
     pub fn to_text(&self, model: &'static str, device: &Device) -> Result<TextInputs, InputError> {
         self.only(model, Self::TEXT)?;
-        let mut inputs = TextInputs::default();
-        inputs.input_ids = self.ints("input_ids", "[batch, seq]", device)?;
-        inputs.attention_mask = self.ints("attention_mask", "[batch, seq]", device)?;
-        inputs.position_ids = self.ints("position_ids", "[batch or 1, seq]", device)?;
-        inputs.inputs_embeds = self.floats("inputs_embeds", "[batch, seq, hidden]", device)?;
-        inputs.labels = self.labels(device)?;
-        Ok(inputs)
+        Ok(TextInputs {
+            input_ids: self.ints("input_ids", "[batch, seq]", device)?,
+            attention_mask: self.ints("attention_mask", "[batch, seq]", device)?,
+            position_ids: self.ints("position_ids", "[batch or 1, seq]", device)?,
+            inputs_embeds: self.floats("inputs_embeds", "[batch, seq, hidden]", device)?,
+            labels: self.labels(device)?,
+            ..TextInputs::default()
+        })
     }
 
     /// Labels of any of the kinds that there are, told apart by rank and type.

@@ -15,6 +15,8 @@ pub(crate) struct Weights {
 /// What one head does in the first sequence.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Head {
+    /// The key that it was recorded for.
+    pub(crate) key: String,
     pub(crate) layer: usize,
     pub(crate) head: usize,
     /// The mean entropy of its queries, in bits.
@@ -63,13 +65,13 @@ impl Weights {
     }
 
     /// What each head does in the first sequence.
-    pub(crate) fn heads(&self, layer: usize, tokens: Option<&Tokens>) -> Vec<Head> {
+    pub(crate) fn heads(&self, key: &str, layer: usize, tokens: Option<&Tokens>) -> Vec<Head> {
         let tokens = tokens.filter(|tokens| self.is_of(tokens));
         let last = tokens.and_then(Tokens::last).unwrap_or(self.queries - 1);
-        (0..self.heads).map(|head| self.head(layer, head, last, tokens)).collect()
+        (0..self.heads).map(|head| self.head(key, layer, head, last, tokens)).collect()
     }
 
-    fn head(&self, layer: usize, head: usize, last: usize, tokens: Option<&Tokens>) -> Head {
+    fn head(&self, key: &str, layer: usize, head: usize, last: usize, tokens: Option<&Tokens>) -> Head {
         let row = self.row(head, last).iter().enumerate();
         let (most_attended, weight) = row.max_by(|one, other| one.1.total_cmp(other.1)).unwrap_or((0, &0.0));
         let queries = || (0..self.queries).filter(|query| self.is_real(*query, tokens));
@@ -80,6 +82,7 @@ impl Weights {
             (!keys.is_empty()).then(|| keys.into_iter().map(|key| on(query, key)).sum::<f64>())
         };
         Head {
+            key: key.to_owned(),
             layer,
             head,
             entropy: mean(queries().map(|query| entropy(self.row(head, query)))).unwrap_or(0.0),

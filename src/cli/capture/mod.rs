@@ -55,8 +55,10 @@ pub(crate) fn kwargs(args: &RequestArgs) -> ForwardKwargs {
 pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
     let chosen = backend::choose(args.backend)?;
     let source = Source::of(&args.model)?;
-    let given = Given::read(&args.input, &source)?
-        .ok_or(CliError::Usage("an input is needed: `--inputs FILE`, `--ids 1,2,3` or `--text TEXT`"))?;
+    let given = Given::read(&args.input, &source)?.ok_or(CliError::Usage {
+        command: "capture",
+        problem: "an input is needed: `--inputs FILE`, `--ids 1,2,3` or `--text TEXT`",
+    })?;
 
     let start = Instant::now();
     let attention = args.model.attn_implementation.as_deref();

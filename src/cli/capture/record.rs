@@ -35,8 +35,8 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// Reads an output back from the device.
     pub(crate) fn of(output: &OutputTuple) -> Self {
-        let mut recorded = Self::default();
-        recorded.tuple_order = output.names().map(str::to_owned).collect();
+        let tuple_order = output.names().map(str::to_owned).collect();
+        let mut recorded = Self { tuple_order, ..Self::default() };
         recorded.add("", output);
         recorded
     }

@@ -126,9 +126,12 @@ fn heads(run: &Run<'_>) -> String {
         let says_little = |head: &Head| Some(head.most_attended) == tokens.first() || head.most_attended == last;
         heads.sort_by(|one, other| says_little(one).cmp(&says_little(other)).then(other.weight.total_cmp(&one.weight)));
         heads.truncate(SHOWN_HEADS);
-        heads.sort_by_key(|head| (head.layer, head.head));
+        heads.sort_by(|one, other| (&one.key, one.layer, one.head).cmp(&(&other.key, other.layer, other.head)));
     }
+    // What is the same in every row is left out.
+    let one_key = heads.iter().all(|head| Some(&head.key) == heads.first().map(|first| &first.key));
     let mut table = Table::new(&[
+        ("key", Side::Left),
         ("layer", Side::Right),
         ("head", Side::Right),
         ("entropy", Side::Right),
@@ -142,6 +145,7 @@ fn heads(run: &Run<'_>) -> String {
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.2}"));
     for head in &heads {
         table.row([
+            if one_key { String::new() } else { head.key.clone() },
             head.layer.to_string(),
             head.head.to_string(),
             format!("{:.2} bits", head.entropy),
@@ -167,7 +171,7 @@ pub(super) fn all_heads(run: &Run<'_>) -> Vec<Head> {
     let layers = run.recorded.values.iter().filter_map(|value| {
         let weights = Weights::of(value)?;
         let (layer, _) = value.recorded.as_ref()?;
-        tokens.is_some_and(|tokens| weights.is_of(tokens)).then(|| weights.heads(*layer, tokens))
+        tokens.is_some_and(|tokens| weights.is_of(tokens)).then(|| weights.heads(&value.key, *layer, tokens))
     });
     layers.flatten().collect()
 }
