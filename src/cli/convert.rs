@@ -16,9 +16,6 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     let chosen = backend::choose(None)?;
     let source = Source { dir: args.model.clone(), head: model::head(&args.model, &args.task)?, is_default: false };
     let (model, loaded) = source.load(&chosen.device, None, None)?;
-    if args.layout == Layout::Model {
-        return Err(CliError::SameLayout { class: model.class_name() });
-    }
     warn(&loaded);
 
     let bar = progress::bar("saving");
@@ -46,6 +43,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     text += &field("from", format!("{} ({})", shown(&args.model).display(), model.class_name()));
     text += &field("to", shown(&args.to).display().to_string());
     text += &field("weights", format!("{}, {}", count(saved.tensors, "tensor"), bytes(saved.bytes)));
+    if args.layout == Layout::Model {
+        text += &field("layout", "as in the model, which is the original one for this class");
+    }
     text += &field("files", saved.files.join("\n             "));
     if let Some(tied) = saved.tied.first() {
         let others = saved.tied.len() - 1;

@@ -59,16 +59,8 @@ pub(crate) enum CliError {
     #[error("`{class}` does not generate text: leave out `--generate`, or choose a class that does with `--task`")]
     NoGeneration { class: &'static str },
 
-    #[error(
-        "`--layout model` was asked for, but the checkpoint of `{class}` is not converted when it is loaded: both layouts are the same, so leave it out"
-    )]
-    SameLayout { class: &'static str },
-
     #[error("`--to` is the folder of the checkpoint itself, `{}`: choose another", path.display())]
     SameFolder { path: PathBuf },
-
-    #[error("cannot save `{name}`")]
-    SaveOutput { name: String, source: safetensors::SafeTensorError },
 
     #[error("cannot save the outputs to `{}`", path.display())]
     SaveOutputs { path: PathBuf, source: safetensors::SafeTensorError },

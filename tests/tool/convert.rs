@@ -44,6 +44,16 @@ fn files_of_a_given_size() {
 }
 
 #[test]
+fn what_is_not_converted_has_one_layout() {
+    let case = Case::new("llama");
+    for layout in ["original", "model"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        convert(case.model(), folder.path(), &["--layout", layout]);
+        assert_eq!(checkpoint(folder.path()), checkpoint(case.model()), "{layout}");
+    }
+}
+
+#[test]
 fn another_element_type() {
     let case = Case::new("llama");
     let folder = tempfile::tempdir().expect("a folder");

@@ -11,6 +11,7 @@ use burnlens::burn_models::auto::AnyModel;
 use burnlens::burn_models::config::TokenIds;
 use burnlens::burn_models::generation::GenerationConfig;
 use burnlens::patching_core::capture::{CapturePlan, ModelOutput};
+use std::borrow::Cow;
 
 /// What was generated.
 pub(crate) struct Generated {
@@ -71,13 +72,13 @@ pub(crate) fn run(
 
 impl Generated {
     /// `generated_ids`, `sequences` and the values of each step.
-    pub(crate) fn saved(&self) -> Result<Vec<Saved>, CliError> {
+    pub(crate) fn saved(&self) -> Result<Vec<Saved<'_>>, CliError> {
         let mut saved = vec![Saved::rows("generated_ids", &self.added), Saved::rows("sequences", &self.sequences)];
         for value in self.steps.iter().flat_map(|step| &step.values) {
             saved.push(match value.shape() {
                 // There is one position: the reference leaves its dimension out.
                 [batch, 1, vocabulary] if value.recorded.is_none() => {
-                    Saved::new(value.name.clone(), vec![*batch, *vocabulary], &value.data)?
+                    Saved::new(value.name.clone(), vec![*batch, *vocabulary], Cow::Borrowed(&value.data))?
                 }
                 _ => Saved::of(value)?,
             });
