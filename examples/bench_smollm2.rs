@@ -103,9 +103,13 @@ fn main() -> Result<(), Error> {
     let off = ForwardKwargs::new().use_cache(false);
     let (first_forward, _) = milliseconds(|| sdpa.forward(ids(0, 128), &off).map(|output| output.logits.dims()));
     let (after, peak) = memory();
-    let file = std::fs::metadata(format!("{folder}/model.safetensors")).map_or(f64::NAN, |file| file.len() as f64 / 1e6);
+    let file =
+        std::fs::metadata(format!("{folder}/model.safetensors")).map_or(f64::NAN, |file| file.len() as f64 / 1e6);
     println!("first from_pretrained {first_load:.2} ms, first forward of 128 tokens {first_forward:.0} ms");
-    println!("memory: {before:.0} MB before, {after:.0} after, peak {peak:.0}; file {file:.0} MB, so {:.2} of it", (peak - before) / file);
+    println!(
+        "memory: {before:.0} MB before, {after:.0} after, peak {peak:.0}; file {file:.0} MB, so {:.2} of it",
+        (peak - before) / file
+    );
 
     let eager = load(&folder, "eager")?;
     let start = sdpa.forward(ids(0, 128), &off.clone().use_cache(true))?.cache;
@@ -157,7 +161,11 @@ fn main() -> Result<(), Error> {
         let pairs: Vec<f64> = ours[a].iter().zip(&ours[b]).map(|(a, b)| a / b).collect();
         (median(&ours[a]) / median(&ours[b]), median(&pairs))
     };
-    for (what, (a, b)) in [("all hidden states on / off", (2, 0)), ("all attentions on / eager", (3, 1)), ("prefill / reference's faster path", (0, 0))] {
+    for (what, (a, b)) in [
+        ("all hidden states on / off", (2, 0)),
+        ("all attentions on / eager", (3, 1)),
+        ("prefill / reference's faster path", (0, 0)),
+    ] {
         let (medians, paired) = ratio(a, b);
         if a != b {
             println!("{what}: {medians:.3} (median of pairs {paired:.3})");

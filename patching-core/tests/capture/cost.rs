@@ -62,7 +62,8 @@ impl Halving {
 fn off_allocates_nothing() {
     let init = Init::new(&crate::model::device());
     let config = ToyConfig { use_cache: Some(true), output_hidden_states: Some(false), ..ToyConfig::tiny() };
-    let model = Halving { layers: (0..8).map(|_| Half::slot(&init)).collect(), config, recorders: OutputRecorders::default() };
+    let model =
+        Halving { layers: (0..8).map(|_| Half::slot(&init)).collect(), config, recorders: OutputRecorders::default() };
     let run = |kwargs: &ForwardKwargs| model.forward(Number(512.0), kwargs).expect("runs");
     let off = ForwardKwargs::new();
     assert_eq!(run(&off).last, Number(2.0));
