@@ -39,12 +39,23 @@ where
 {
 }
 
-/// Stands where a model has no `#[capture_outputs]` on its `forward`.
-pub struct WriteCaptureOutputsOnForward;
+/// A model whose `forward` carries `#[capture_outputs]`. Nothing implements it: the macro writes an inherent function
+/// instead, so whoever needs this trait lacks the macro.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` declares what it can record, but no method of it records",
+    label = "write `#[capture_outputs]` on its `forward`"
+)]
+pub trait CapturesOutputs {
+    /// The output struct.
+    type Output: 'static;
+}
 
 /// Answers for models without `#[capture_outputs]`, whose macro writes an inherent function of the same name.
 pub trait NoCaptureOutputs {
-    fn __capture_output() -> &'static WriteCaptureOutputsOnForward {
+    fn __capture_output() -> &'static <Self as CapturesOutputs>::Output
+    where
+        Self: CapturesOutputs,
+    {
         unreachable!("only its type is looked at")
     }
 }

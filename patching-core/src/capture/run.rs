@@ -5,7 +5,7 @@ use super::collector::Collector;
 use super::defaults::ConfigDefaults;
 use super::error::{CaptureError, near};
 use super::kwargs::ForwardKwargs;
-use super::output::{Captures, ModelOutput};
+use super::output::{Captures, ModelOutput, Returned};
 use super::plan::{Asked, CapturePlan};
 use super::recorder::CanRecordOutputs;
 use super::scope::Open;
@@ -211,4 +211,12 @@ pub fn run_captures<M: CanRecordOutputs, R: Fallible>(
         Err(error) => return Err(error),
     };
     Ok(Captures::new(values))
+}
+
+/// What `forward` gives, as the caller or the config wants it.
+#[doc(hidden)]
+pub fn returned<O: ModelOutput, E>(config: &impl ConfigDefaults, kwargs: &ForwardKwargs, forward: impl FnOnce() -> Result<O, E>) -> Result<Returned<O>, E> {
+    // read before the call: `forward` may fill `kwargs` for itself
+    let return_dict = kwargs.get_return_dict().or_else(|| config.return_dict());
+    forward().map(|output| output.returned(return_dict))
 }

@@ -1,12 +1,15 @@
 //! Module classes, the slots that hold their implementations, and how both are constructed.
 
 pub(crate) mod erase;
+mod failed;
 mod hooked;
 mod init;
 mod module_class;
 mod slot;
 mod walk;
 
+#[doc(hidden)]
+pub use failed::Failed;
 pub use hooked::{Hooked, SlotId};
 pub use init::{Construct, Init};
 pub use module_class::{ClassName, Implements, ModuleClass, SlotModule, known_classes};

@@ -1,0 +1,228 @@
+//! What `#[capture_outputs]` generates.
+
+use super::leave::leave_when_complete;
+use super::model::Forward;
+use super::validate::possible_result;
+use crate::shared::is_certainly_no_result;
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::visit_mut::VisitMut;
+use syn::{Generics, Ident, ImplItemFn, Lifetime, Signature, Type, TypeReference, parse_quote};
+
+/// The lints that the user's own types and arguments could set off once more.
+fn lints() -> TokenStream {
+    quote!(#[allow(dead_code, clippy::all, clippy::pedantic)])
+}
+
+pub(super) fn expand(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let methods = [
+        outer(forward, core),
+        captures(forward, core),
+        returned(forward, core),
+        plan(forward, core),
+        parts(forward, core),
+        body(forward, core),
+        output(forward, core),
+    ];
+    let conditions = &forward.conditions;
+    let conditions = quote!(#(#conditions)*);
+    quote!(#( #conditions #methods )*)
+}
+
+/// `<Result<Output, Error> as Fallible>`, with the span of the user's type: an error in it is the same error in each
+/// method, and reported once.
+fn fallible(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let output = &forward.output;
+    quote_spanned!(output.span()=> <#output as #core::capture::Fallible>)
+}
+
+/// The request as an argument of the runtime's functions.
+fn request(forward: &Forward) -> TokenStream {
+    let name = &forward.request.name;
+    if forward.request.is_reference { quote!(#name) } else { quote!(&::core::clone::Clone::clone(&#name)) }
+}
+
+fn options(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let tie = forward.tie;
+    let flags = forward.flags.iter().map(|(name, key)| {
+        let flag = quote_spanned!(name.span()=> #core::capture::Flag::from(::core::clone::Clone::clone(&#name)));
+        quote!((#key, #flag))
+    });
+    quote!(&#core::__private::Options { tie: #tie, arguments: &[#(#flags),*] })
+}
+
+/// A call of the body, as a plain `Result`.
+fn run_body(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let (fallible, this, names, body) =
+        (fallible(forward, core), &forward.this, &forward.names, &forward.body.sig.ident);
+    quote_spanned!(forward.output.span()=> || #fallible::into_result(#this.#body(#(#names),*)))
+}
+
+/// The user's method, as its callers see it.
+fn outer(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let Forward { attrs, vis, outer, this, .. } = forward;
+    let (parts, request, options, body) =
+        (forward.hidden("parts"), request(forward), options(forward, core), run_body(forward, core));
+    let from_result = {
+        let fallible = fallible(forward, core);
+        quote_spanned!(forward.output.span()=> #fallible::from_result)
+    };
+    quote! {
+        #(#attrs)*
+        #vis #outer {
+            let (__capture_model, __capture_config) = #this.#parts();
+            #from_result(#core::__private::run(__capture_model, __capture_config, #request, #options, #body))
+        }
+    }
+}
+
+/// The same method under another name, with another value in its `Result`.
+fn sibling(forward: &Forward, name: Ident, value: &TokenStream, core: &TokenStream) -> Signature {
+    let fallible = fallible(forward, core);
+    let mut sig = forward.outer.clone();
+    sig.ident = name;
+    sig.output = parse_quote!(-> ::core::result::Result<#core::capture::#value<#fallible::Output>, #fallible::Error>);
+    sig
+}
+
+fn captures(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let Forward { vis, this, outer, .. } = forward;
+    let sig = sibling(forward, forward.beside("captures"), &quote!(Captures), core);
+    let (parts, request, options, body, lints) =
+        (forward.hidden("parts"), request(forward), options(forward, core), run_body(forward, core), lints());
+    let doc = format!(
+        "Runs [`{0}`](Self::{0}) for its recorded values alone: it stops once they are there, and what it would have \
+         computed after that is not in the result.\n\n# Errors\n\nThose of `{0}`.",
+        outer.ident
+    );
+    quote! {
+        #[doc = #doc]
+        #lints
+        #vis #sig {
+            let (__capture_model, __capture_config) = #this.#parts();
+            #core::__private::run_captures(__capture_model, __capture_config, #request, #options, #body)
+        }
+    }
+}
+
+fn returned(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let Forward { vis, this, names, outer, .. } = forward;
+    let sig = sibling(forward, forward.beside("returned"), &quote!(Returned), core);
+    let (parts, request, fallible, name, lints) =
+        (forward.hidden("parts"), request(forward), fallible(forward, core), &outer.ident, lints());
+    let call = quote_spanned!(forward.output.span()=> || #fallible::into_result(#this.#name(#(#names),*)));
+    let doc = format!(
+        "Runs [`{0}`](Self::{0}) and gives its output as `return_dict` says: the struct, or the tuple of its present \
+         fields.\n\n# Errors\n\nThose of `{0}`.",
+        outer.ident
+    );
+    quote! {
+        #[doc = #doc]
+        #lints
+        #vis #sig {
+            let (_, __capture_config) = #this.#parts();
+            #core::__private::returned(__capture_config, #request, #call)
+        }
+    }
+}
+
+fn plan(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let (vis, name, parts, lints) = (&forward.vis, forward.beside("plan"), forward.hidden("parts"), lints());
+    let doc = format!(
+        "Which slots a request would record in [`{0}`](Self::{0}); runs nothing.\n\n# Errors\n\nWhat can be known of a \
+         request that cannot be met before anything runs.",
+        forward.outer.ident
+    );
+    quote! {
+        #[doc = #doc]
+        #lints
+        #vis fn #name(&self, kwargs: &#core::capture::ForwardKwargs) -> ::core::result::Result<#core::capture::CapturePlan, #core::capture::CaptureError> {
+            let (__capture_model, __capture_config) = self.#parts();
+            #core::__private::plan(__capture_model, __capture_config, kwargs)
+        }
+    }
+}
+
+/// The model and its config, checked in this one place: a mistake in either is one error, not one for each method.
+fn parts(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let (name, lints) = (forward.hidden("parts"), lints());
+    let this = &forward.this;
+    let config = match &forward.config {
+        Some(config) => config.to_token_stream(),
+        None => quote_spanned!(this.span()=> #this.config),
+    };
+    quote! {
+        #[doc(hidden)]
+        #lints
+        #[inline]
+        fn #name(&#this) -> (&impl #core::capture::CanRecordOutputs, &impl #core::capture::ConfigDefaults) {
+            (#this, &#config)
+        }
+    }
+}
+
+/// The user's own body.
+fn body(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let mut body = forward.body.clone();
+    leave_when_complete(&mut body.block, core);
+    // the outer method reads these, so they are not unused where the body does not
+    let (request, flags) = (&forward.request.name, forward.flags.iter().map(|(name, _)| name));
+    body.block.stmts.insert(0, parse_quote!(let _ = (&#request, #(&#flags),*);));
+    quote! {
+        #[doc(hidden)]
+        #[allow(clippy::unnecessary_wraps, clippy::too_many_arguments)]
+        #body
+    }
+}
+
+/// Tells `#[derive(CanRecordOutputs)]` the type of the output struct. Never called.
+fn output(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let lifetimes = &forward.lifetimes;
+    let fallible = {
+        let mut output = forward.output.clone();
+        Named.visit_type_mut(&mut output);
+        quote_spanned!(output.span()=> <#output as #core::capture::Fallible>)
+    };
+    output_function(&quote!(<#(#lifetimes),*>), &quote!(#fallible::Output))
+}
+
+fn output_function(generics: &TokenStream, output: &TokenStream) -> TokenStream {
+    let lints = lints();
+    quote! {
+        #[doc(hidden)]
+        #lints
+        pub(crate) fn __capture_output #generics() -> &'static #output { ::core::unreachable!() }
+    }
+}
+
+/// Elided lifetimes have nothing to be elided from in a function without arguments.
+struct Named;
+impl VisitMut for Named {
+    fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+        if lifetime.ident == "_" {
+            *lifetime = Lifetime::new("'static", lifetime.span());
+        }
+    }
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+        reference.lifetime.get_or_insert_with(|| Lifetime::new("'static", Span::call_site()));
+        syn::visit_mut::visit_type_reference_mut(self, reference);
+    }
+}
+
+/// What a method with mistakes is to the model's derive: the type of the output, as far as it is known.
+pub(super) fn instead(function: &ImplItemFn, core: &TokenStream) -> TokenStream {
+    let Some(output) = possible_result(function) else { return TokenStream::new() };
+    let mut output: Type = output.clone();
+    Named.visit_type_mut(&mut output);
+    let Generics { params, where_clause, .. } = &function.sig.generics;
+    if params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_))) || where_clause.is_some() {
+        return TokenStream::new();
+    }
+    let output = if is_certainly_no_result(&output) {
+        output.to_token_stream()
+    } else {
+        quote!(<#output as #core::capture::Fallible>::Output)
+    };
+    output_function(&quote!(<#params>), &output)
+}

@@ -1,0 +1,99 @@
+//! The rules of `#[capture_outputs]`.
+
+use super::args::Args;
+use crate::shared::{Errors, KWARGS, Request, arguments, is_certainly_no_result, readable, refuse_qualifiers, request};
+use syn::spanned::Spanned;
+use syn::visit::Visit;
+use syn::{ImplItemFn, ReceiverKind, ReturnType, Type, TypeImplTrait};
+
+pub(super) fn check(function: &ImplItemFn, args: &Args, errors: &mut Errors) -> Option<Request> {
+    let sig = &function.sig;
+    let what = "a method under `#[capture_outputs]`";
+    refuse_qualifiers(
+        sig,
+        what,
+        "what a call records belongs to the thread that runs it, from beginning to end",
+        errors,
+    );
+    if let Some(token) = &sig.constness {
+        errors.on(token, format!("{what} cannot be `const`: it records while it runs"));
+    }
+    match sig.receiver() {
+        None => errors
+            .at(sig.paren_token.span.join(), "`#[capture_outputs]` belongs on a method of a base model: add `&self`"),
+        Some(receiver) if !matches!(receiver.kind, ReceiverKind::Reference(_, _, None)) => {
+            errors.on(receiver, "a base model is shared between calls: write `&self`");
+        }
+        Some(_) => {}
+    }
+    for argument in arguments(sig) {
+        if let Some(condition) =
+            argument.typed.attrs.iter().find(|attr| attr.path().is_ident("cfg") || attr.path().is_ident("cfg_attr"))
+        {
+            errors.on(
+                condition,
+                format!("an argument of {what} cannot be conditional: it is handed on; make it an `Option`"),
+            );
+        }
+    }
+    check_output(function, errors);
+    let arguments = arguments(sig);
+    let before = errors.is_empty();
+    let request = request(&arguments, args.kwargs.as_ref(), "#[capture_outputs]", errors);
+    let reported = before != errors.is_empty();
+    if request.is_none()
+        && args.kwargs.is_none()
+        && !reported
+        && !arguments
+            .iter()
+            .any(|argument| crate::shared::last_ident(argument.ty()).is_some_and(|ident| ident == KWARGS))
+    {
+        errors.at(
+            sig.paren_token.span.join(),
+            format!("what a call records is said by an argument: add `kwargs: &{KWARGS}`"),
+        );
+    }
+    request
+}
+
+fn check_output(function: &ImplItemFn, errors: &mut Errors) {
+    let why = "a request that cannot be met is an error";
+    match &function.sig.output {
+        ReturnType::Default => errors.on(
+            &function.sig.ident,
+            format!(
+                "{why}, and there is nothing to put recorded values into: write `-> Result<MyOutput, CaptureError>`"
+            ),
+        ),
+        ReturnType::Type(_, ty) if is_certainly_no_result(ty) => errors.on(
+            ty,
+            format!(
+                "{why}: write `-> Result<{}, CaptureError>`, or your own error that is `From<CaptureError>`",
+                readable(ty)
+            ),
+        ),
+        ReturnType::Type(_, ty) => Named { errors }.visit_type(ty),
+    }
+}
+
+struct Named<'a> {
+    errors: &'a mut Errors,
+}
+
+impl<'ast> Visit<'ast> for Named<'_> {
+    fn visit_type_impl_trait(&mut self, ty: &'ast TypeImplTrait) {
+        self.errors.at(ty.span(), "recorded values go into fields of the output, so its type must be known: name it");
+    }
+}
+
+/// What the method returns, if that could be a `Result`.
+pub(super) fn possible_result(function: &ImplItemFn) -> Option<&Type> {
+    match &function.sig.output {
+        ReturnType::Type(_, ty) => {
+            let mut errors = Errors::default();
+            Named { errors: &mut errors }.visit_type(ty);
+            (errors.is_empty()).then_some(ty)
+        }
+        ReturnType::Default => None,
+    }
+}
