@@ -50,7 +50,7 @@ fn check(name: &str) {
     }
     assert_eq!(output.hidden_states.len(), record.hidden_norms.len());
     for (index, _, state) in output.hidden_states.iter() {
-        let norm: f32 = state.clone().slice([0..1]).square().sum().sqrt().into_scalar();
+        let norm: f32 = state.clone().slice_dim(0, 0..1).square().sum().sqrt().into_scalar();
         let expected = record.hidden_norms[index];
         assert!((norm / expected - 1.0).abs() < 1e-4, "hidden state {index}: {norm} and {expected}");
     }
