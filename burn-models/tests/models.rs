@@ -15,8 +15,11 @@ mod heads;
 mod inputs;
 #[path = "models/parity.rs"]
 mod parity;
+#[cfg(feature = "flex")]
 #[path = "models/precision.rs"]
 mod precision;
+#[path = "models/real.rs"]
+mod real;
 mod support;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
