@@ -24,3 +24,6 @@ mod support;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
 mod training;
+#[cfg(feature = "wgpu")]
+#[path = "models/wgpu.rs"]
+mod wgpu;
