@@ -15,9 +15,15 @@ mod heads;
 mod inputs;
 #[path = "models/parity.rs"]
 mod parity;
+#[cfg(feature = "flex")]
 #[path = "models/precision.rs"]
 mod precision;
+#[path = "models/real.rs"]
+mod real;
 mod support;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
 mod training;
+#[cfg(feature = "wgpu")]
+#[path = "models/wgpu.rs"]
+mod wgpu;

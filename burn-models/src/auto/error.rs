@@ -38,13 +38,4 @@ pub enum AutoError {
     /// The weights cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-
-    /// The config cannot be read as far as its `model_type`.
-    #[error("cannot read `{}`: {problem}", path.display())]
-    Unreadable {
-        /// The config.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
 }

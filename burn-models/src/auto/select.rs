@@ -1,9 +1,6 @@
 use super::AutoError;
-use serde::Deserialize;
+use patching_core::weights::ConfigHead;
 use std::path::Path;
-
-/// Far beyond any real config.
-const MAX_FILE: u64 = 16 << 20;
 
 macro_rules! families {
     ($($name:ident: $model_type:literal),* $(,)?) => {
@@ -66,24 +63,6 @@ impl Family {
     }
 }
 
-/// The part of a config that says what it is the config of.
-#[derive(Deserialize)]
-struct Identity {
-    model_type: Option<String>,
-    architectures: Option<Vec<String>>,
-}
-
-fn identity(dir: &Path) -> Result<Identity, AutoError> {
-    let path = dir.join("config.json");
-    let unreadable = |problem: String| AutoError::Unreadable { path: path.clone(), problem };
-    let metadata = std::fs::metadata(&path).map_err(|error| unreadable(error.to_string()))?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE {
-        return Err(unreadable(format!("not a file of at most {MAX_FILE} bytes")));
-    }
-    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
-}
-
 /// The family and the head of a class name.
 fn parse(class: &str) -> Option<(Family, Head)> {
     let all = Family::ALL.iter().flat_map(|family| Head::ALL.iter().map(move |head| (*family, *head)));
@@ -98,13 +77,13 @@ impl Family {
     /// When the config cannot be read or names none that is known.
     pub fn of(dir: impl AsRef<Path>) -> Result<Self, AutoError> {
         let dir = dir.as_ref();
-        let identity = identity(dir)?;
-        if let Some(found) = identity.model_type {
+        let head = ConfigHead::from_pretrained(dir)?;
+        if let Some(found) = head.model_type {
             let family = Self::ALL.iter().find(|family| family.model_type() == found);
             let known = || Self::ALL.iter().map(|family| family.model_type()).collect();
             return family.copied().ok_or_else(|| AutoError::UnknownFamily { found, known: known() });
         }
-        let classes = identity.architectures.unwrap_or_default();
+        let classes = head.architectures.unwrap_or_default();
         let parsed = classes.iter().find_map(|class| parse(class));
         parsed.map(|(family, _)| family).ok_or_else(|| AutoError::NoFamily { path: dir.join("config.json") })
     }
@@ -120,7 +99,7 @@ impl Head {
     pub fn of(dir: impl AsRef<Path>) -> Result<Self, AutoError> {
         let dir = dir.as_ref();
         let family = Family::of(dir)?;
-        match identity(dir)?.architectures.unwrap_or_default().first() {
+        match ConfigHead::from_pretrained(dir)?.architectures.unwrap_or_default().first() {
             None => Ok(Self::None),
             Some(class) => parse(class).map(|(_, head)| head).ok_or_else(|| AutoError::UnknownArchitecture {
                 found: class.clone(),

@@ -156,14 +156,10 @@ impl CacheLayer {
         self.end = middle + new;
         let keys = written(old_keys, keys, middle..self.end);
         let values = written(old_values, values, middle..self.end);
+        let view = |buffer: &Tensor<4>| buffer.clone().slice_dim(2, from..self.end);
+        let views = (view(&keys), view(&values));
         self.buffers = Some((keys, values));
-
-        let (keys, values) = match &self.buffers {
-            Some((keys, values)) => (keys.clone(), values.clone()),
-            None => unreachable!("set two lines above"),
-        };
-        let all = from..self.end;
-        (keys.slice_dim(2, all.clone()), values.slice_dim(2, all))
+        views
     }
 }
 

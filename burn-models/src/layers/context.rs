@@ -1,4 +1,5 @@
 use super::attention::{AttentionImplementation, AttentionInterface};
+use super::embedding::is_host;
 use super::{AttentionMask, Cache, CacheFits, MaskRequest, Rotary, embed};
 use crate::config::DecoderConfig;
 use crate::error::ForwardError;
@@ -62,7 +63,9 @@ impl LayerContext {
         };
         let past = cache.as_ref().map_or(0, Cache::sequence_length);
 
+        let is_packed = inputs.position_ids.is_some() && inputs.attention_mask.is_none() && cache.is_none();
         let position_ids = positions(inputs.position_ids, [batch, seq], past, &embedded)?;
+        let segments = Some(position_ids.clone()).filter(|_| is_packed).and_then(segments);
         let request = MaskRequest {
             batch,
             query_length: seq,
@@ -72,6 +75,7 @@ impl LayerContext {
             is_causal: kwargs.get_is_causal().unwrap_or(true),
             window: None,
             padding: padding(inputs.attention_mask, [batch, past + seq])?,
+            segments,
             dtype: embedded.dtype(),
             device: embedded.device(),
         };
@@ -168,6 +172,23 @@ fn positions(
             expected: format!("[{batch}, {seq}] or [1, {seq}]"),
         }),
     }
+}
+
+/// Which sequence each token belongs to, where positions do not go up one by one: a new sequence begins there.
+///
+/// That they do can only be known by reading them; where that would stop the device, they are taken as they come.
+fn segments(position_ids: Tensor<2, Int>) -> Option<Tensor<2, Int>> {
+    let [rows, seq] = position_ids.dims();
+    if rows == 0 || seq < 2 {
+        return None;
+    }
+    let steps = position_ids.clone().slice_dim(1, 1..seq) - position_ids.slice_dim(1, 0..seq - 1);
+    if is_host(&steps.device()) && steps.to_data().iter::<i64>().all(|step| step == 1) {
+        return None;
+    }
+    let begins = steps.not_equal_scalar(1).int();
+    let first = Tensor::zeros([rows, 1], (&begins.device(), begins.dtype()));
+    Some(Tensor::cat(vec![first, begins], 1).cumsum(1))
 }
 
 fn padding(mask: Option<Tensor<2, Int>>, expected: [usize; 2]) -> Result<Option<Tensor<2, Int>>, ForwardError> {

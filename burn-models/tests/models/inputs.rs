@@ -64,7 +64,13 @@ fn without_use_cache_none_comes_back() {
     let model = llama(&device);
     let ids = tokens(&device, [2, 4]);
     assert!(model.forward(ids.clone(), &ForwardKwargs::new().use_cache(false)).expect("runs").cache.is_none());
-    assert!(model.forward(ids, &ForwardKwargs::new()).expect("runs").cache.is_some());
+    let cache = model.forward(ids.clone(), &ForwardKwargs::new()).expect("runs").cache;
+    assert!(cache.is_some());
+    // One that is given is used, but not given back.
+    let next = TextInputs::new(ids).cache(cache);
+    let output = model.forward(next, &ForwardKwargs::new().use_cache(false).output_attentions([0])).expect("runs");
+    assert_eq!(output.attentions.at(0).expect("recorded").dims()[3], 8);
+    assert!(output.cache.is_none());
 }
 
 /// In pieces with a cache, and at once without.
@@ -126,6 +132,29 @@ fn positions_can_be_given() {
     assert!(difference(&counted, &later) < 1e-4);
     let wider = run(TextInputs::new(ids).position_ids(given * 3));
     assert!(difference(&counted, &wider) > 1e-3);
+}
+
+/// Two sequences in one row, told apart by their positions.
+#[test]
+fn packed_sequences_do_not_see_each_other() {
+    for (on, device) in devices() {
+        for_each_decoder!(case, Model => {
+            let mut model: Model = case.load(&device);
+            let kwargs = ForwardKwargs::new().use_cache(false);
+            let ids = tokens(&device, [1, 12]);
+            let positions = Tensor::<1, Int>::from_data([0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 6], &device).unsqueeze();
+            for attention in ["sdpa", "eager"] {
+                model.base_mut().set_attn_implementation(attention).expect("built in");
+                let run = |inputs: TextInputs| model.forward_causal(inputs, &kwargs).expect("runs").logits;
+                let packed = run(TextInputs::new(ids.clone()).position_ids(positions.clone()));
+                for part in [0..5, 5..12] {
+                    let alone = run(TextInputs::new(ids.clone().slice_dim(1, part.clone())));
+                    let far = difference(&packed.clone().slice_dim(1, part), &alone);
+                    assert!(far < 1e-5, "{} on {on}: {far}", case.name);
+                }
+            }
+        });
+    }
 }
 
 #[test]

@@ -6,7 +6,6 @@ use patching_core::weights::LoadOptions;
 
 /// Narrow types give about the same, with and without recording, and every recorded value has the model's type.
 #[test]
-#[cfg(feature = "flex")]
 fn models_compute_in_the_type_of_their_weights() {
     let device = device();
     for (dtype, stored, tolerance) in [(FloatDType::BF16, DType::BF16, 0.1), (FloatDType::F16, DType::F16, 0.02)] {
