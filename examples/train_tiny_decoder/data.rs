@@ -25,6 +25,12 @@ impl Sequence {
     pub fn repeated(&self) -> std::ops::Range<usize> {
         self.period + 1..self.tokens.len()
     }
+
+    /// The positions right after earlier occurrences of the token at `at`.
+    pub fn after_earlier(&self, at: usize) -> Vec<usize> {
+        let earlier = (1..at).rev().skip(self.period - 1).step_by(self.period);
+        earlier.map(|position| position + 1).collect()
+    }
 }
 
 /// Where sequences come from.

@@ -12,8 +12,8 @@ pub struct Scores {
     pub accuracy: f64,
     /// For each layer and head, how much attention a repeated token gives to the token right before it.
     pub previous: Vec<Vec<f64>>,
-    /// For each layer and head, how much attention a repeated token gives to the token that came after its earlier
-    /// occurrence: what induction heads look at.
+    /// For each layer and head, how much attention a repeated token gives to tokens that came after its earlier
+    /// occurrences: what induction heads look at.
     pub induction: Vec<Vec<f64>>,
 }
 
@@ -35,8 +35,8 @@ impl Scores {
 
         let (mut previous, mut induction) = (Vec::new(), Vec::new());
         for (_, _, weights) in output.attentions.iter() {
-            previous.push(mean_weight(weights, sequences, |_, query| query - 1));
-            induction.push(mean_weight(weights, sequences, |sequence, query| query + 1 - sequence.period));
+            previous.push(mean_weight(weights, sequences, |_, query| vec![query - 1]));
+            induction.push(mean_weight(weights, sequences, Sequence::after_earlier));
         }
         Ok(Self { accuracy: right / foreseeable, previous, induction })
     }
@@ -59,8 +59,13 @@ pub fn rows(rows: Vec<Vec<i64>>, device: &Device) -> Tensor<2, Int> {
     Tensor::from_data(TensorData::new(rows.concat(), shape), device)
 }
 
-/// For each head of `weights`, `[batch, heads, query, key]`: the mean weight that repeated tokens give to `key`.
-fn mean_weight(weights: &Tensor<4>, sequences: &[Sequence], key: impl Fn(&Sequence, usize) -> usize) -> Vec<f64> {
+/// For each head of `weights`, `[batch, heads, query, key]`: the mean weight that repeated tokens give to all
+/// `wanted` keys together.
+fn mean_weight(
+    weights: &Tensor<4>,
+    sequences: &[Sequence],
+    wanted: impl Fn(&Sequence, usize) -> Vec<usize>,
+) -> Vec<f64> {
     let [_, heads, queries, keys] = weights.dims();
     let data = weights.to_data();
     let values: Vec<f32> = data.iter::<f32>().collect();
@@ -68,8 +73,8 @@ fn mean_weight(weights: &Tensor<4>, sequences: &[Sequence], key: impl Fn(&Sequen
         let (mut sum, mut count) = (0.0, 0.0);
         for (row, sequence) in sequences.iter().enumerate() {
             for query in sequence.repeated() {
-                let at = ((row * heads + head) * queries + query) * keys + key(sequence, query);
-                sum += f64::from(values[at]);
+                let start = ((row * heads + head) * queries + query) * keys;
+                sum += wanted(sequence, query).into_iter().map(|key| f64::from(values[start + key])).sum::<f64>();
                 count += 1.0;
             }
         }
