@@ -41,6 +41,7 @@ pub(crate) enum CliError {
     #[error("`--text` was not built in: build with `--features text`")]
     NoText,
 
+    #[cfg(feature = "text")]
     #[error("the text has no tokens")]
     EmptyText,
 

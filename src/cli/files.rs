@@ -108,7 +108,7 @@ mod tests {
         write_text(&path, "old")?;
         let failed = replace(&path, |temporary| {
             fs::write(temporary, "half").map_err(|source| CliError::Print { source })?;
-            Err(CliError::EmptyText)
+            Err(CliError::NoBackends)
         });
         assert!(failed.is_err());
         assert_eq!(fs::read_to_string(&path)?, "old");

@@ -11,7 +11,7 @@ use burnlens::burn_models::llama::LlamaForCausalLM;
 use burnlens::prelude::*;
 use data::{Sequence, Source};
 use scores::Scores;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
@@ -70,8 +70,8 @@ fn without_arguments_its_heads_are_shown() {
 fn it_continues_a_text() {
     let args = ["capture", "--text", "k d w f k d", "--generate", "6", "--json"];
     let summary: Value = serde_json::from_str(&succeed(&args)).expect("JSON");
-    assert_eq!(summary["input"]["shapes"]["input_ids"], json!([1, 7]));
-    assert_eq!(summary["generated"]["text"], json!(["w f k d w f"]));
+    assert_eq!(summary["input"]["shapes"]["input_ids"], serde_json::json!([1, 7]));
+    assert_eq!(summary["generated"]["text"], serde_json::json!(["w f k d w f"]));
 }
 
 #[test]
