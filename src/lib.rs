@@ -1,1 +1,5 @@
-//! x
+//! Record, replace and convert the inside of transformer models on Burn, as one dependency.
+
+// The macros name the runtime by its path, also through this crate.
+pub use patching_core;
+pub use patching_core::prelude;
