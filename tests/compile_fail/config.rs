@@ -9,9 +9,8 @@ enum NoStruct {}
 struct Unnamed(bool);
 
 #[derive(ConfigDefaults)]
-struct WrongTypes {
+struct WrongType {
     output_attentions: f32,
-    use_cache: usize,
 }
 
 fn main() {}

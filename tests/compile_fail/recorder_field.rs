@@ -23,7 +23,9 @@ struct Two {
     other: OutputRecorders,
 }
 
-#[derive(CanRecordOutputs)]
-enum NoStruct {}
+#[derive(Module, Debug, CanRecordOutputs)]
+enum NoStruct {
+    Some(Linear),
+}
 
 fn main() {}

@@ -30,7 +30,7 @@ pub(super) fn expand(model: &Model<'_>, core: &TokenStream) -> TokenStream {
             const MODEL: &'static str = #name;
             const RECORDERS: &'static [#core::capture::OutputRecorder] = {
                 #[allow(unused_imports)]
-                use #core::__private::NoCaptureOutputs as _;
+                use #core::__private::{InResult as _, NoCaptureOutputs as _, NotInResult as _};
                 &[#(#recorded),*]
             };
             fn output_recorders(&self) -> &#core::capture::OutputRecorders {
@@ -45,7 +45,8 @@ fn recorder(model: &Ident, entry: &Entry, target: &Target, core: &TokenStream) -
     let (key, field) = (entry.key(), &entry.key);
     // one span for all keys: a model without `#[capture_outputs]` is told so once
     let output = quote_spanned!(model.span()=> Self::__capture_output());
-    let probe = quote_spanned!(field.span()=> || &#output.#field);
+    // a block, not a bare closure: closures are looked at last, and a field that is not there must come first
+    let probe = quote_spanned!(field.span()=> { let __capture_field = || &#output.__capture_read().#field; __capture_field });
     let (index, index_span) = target.index.unwrap_or((entry.default_index(), target.span));
     let mut index = Literal::isize_suffixed(index);
     index.set_span(index_span);
@@ -75,7 +76,7 @@ fn count(path: &LitStr, core: &TokenStream) -> TokenStream {
     let fields = quote_spanned!(span=> #(.#fields)*);
     // a name of ours has our hygiene, also where the text comes out of a `macro_rules!`
     let model = Ident::new("__capture_model", Span::call_site());
-    let number = quote_spanned!(span=> #core::__private::LayerCount::layer_count(&#model.config #fields));
+    let number = quote_spanned!(span=> #core::__private::LayerCount::layer_count({ &#model.config #fields }));
     quote!(.__num_hidden_layers(|#model| {
         let #model = #model.downcast_ref::<Self>()?;
         #number

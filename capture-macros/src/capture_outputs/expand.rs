@@ -2,13 +2,12 @@
 
 use super::leave::leave_when_complete;
 use super::model::Forward;
-use super::validate::possible_result;
-use crate::shared::is_certainly_no_result;
+use crate::shared::placed;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
-use syn::{Generics, Ident, ImplItemFn, Lifetime, Signature, Type, TypeReference, parse_quote};
+use syn::{Ident, Lifetime, Signature, TypeReference, parse_quote};
 
 /// The lints that the user's own types and arguments could set off once more.
 fn lints() -> TokenStream {
@@ -23,7 +22,7 @@ pub(super) fn expand(forward: &Forward, core: &TokenStream) -> TokenStream {
         plan(forward, core),
         parts(forward, core),
         body(forward, core),
-        output(forward, core),
+        output(forward),
     ];
     let conditions = &forward.conditions;
     let conditions = quote!(#(#conditions)*);
@@ -33,7 +32,7 @@ pub(super) fn expand(forward: &Forward, core: &TokenStream) -> TokenStream {
 /// `<Result<Output, Error> as Fallible>`, with the span of the user's type: an error in it is the same error in each
 /// method, and reported once.
 fn fallible(forward: &Forward, core: &TokenStream) -> TokenStream {
-    let output = &forward.output;
+    let (output, core) = (&forward.output, placed(core, forward.output.span()));
     quote_spanned!(output.span()=> <#output as #core::capture::Fallible>)
 }
 
@@ -46,6 +45,7 @@ fn request(forward: &Forward) -> TokenStream {
 fn options(forward: &Forward, core: &TokenStream) -> TokenStream {
     let tie = forward.tie;
     let flags = forward.flags.iter().map(|(name, key)| {
+        let core = placed(core, name.span());
         let flag = quote_spanned!(name.span()=> #core::capture::Flag::from(::core::clone::Clone::clone(&#name)));
         quote!((#key, #flag))
     });
@@ -176,53 +176,36 @@ fn body(forward: &Forward, core: &TokenStream) -> TokenStream {
     }
 }
 
-/// Tells `#[derive(CanRecordOutputs)]` the type of the output struct. Never called.
-fn output(forward: &Forward, core: &TokenStream) -> TokenStream {
-    let lifetimes = &forward.lifetimes;
-    let fallible = {
-        let mut output = forward.output.clone();
-        Named.visit_type_mut(&mut output);
-        quote_spanned!(output.span()=> <#output as #core::capture::Fallible>)
-    };
-    output_function(&quote!(<#(#lifetimes),*>), &quote!(#fallible::Output))
+/// Tells `#[derive(CanRecordOutputs)]` what this method returns. Never called.
+fn output(forward: &Forward) -> TokenStream {
+    let mut output = forward.output.clone();
+    Static.visit_type_mut(&mut output);
+    output_function(&output.into_token_stream())
 }
 
-fn output_function(generics: &TokenStream, output: &TokenStream) -> TokenStream {
+/// What a method with mistakes is to the model's derive: `error` in place of a type keeps it silent.
+pub(super) fn instead(error: &TokenStream) -> TokenStream {
+    output_function(error)
+}
+
+fn output_function(output: &TokenStream) -> TokenStream {
     let lints = lints();
     quote! {
         #[doc(hidden)]
         #lints
-        pub(crate) fn __capture_output #generics() -> &'static #output { ::core::unreachable!() }
+        pub(crate) fn __capture_output() -> &'static #output { ::core::unreachable!() }
     }
 }
 
-/// Elided lifetimes have nothing to be elided from in a function without arguments.
-struct Named;
-impl VisitMut for Named {
+/// A function without arguments has no lifetimes to borrow for.
+struct Static;
+
+impl VisitMut for Static {
     fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
-        if lifetime.ident == "_" {
-            *lifetime = Lifetime::new("'static", lifetime.span());
-        }
+        *lifetime = Lifetime::new("'static", lifetime.span());
     }
     fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
         reference.lifetime.get_or_insert_with(|| Lifetime::new("'static", Span::call_site()));
         syn::visit_mut::visit_type_reference_mut(self, reference);
     }
-}
-
-/// What a method with mistakes is to the model's derive: the type of the output, as far as it is known.
-pub(super) fn instead(function: &ImplItemFn, core: &TokenStream) -> TokenStream {
-    let Some(output) = possible_result(function) else { return TokenStream::new() };
-    let mut output: Type = output.clone();
-    Named.visit_type_mut(&mut output);
-    let Generics { params, where_clause, .. } = &function.sig.generics;
-    if params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_))) || where_clause.is_some() {
-        return TokenStream::new();
-    }
-    let output = if is_certainly_no_result(&output) {
-        output.to_token_stream()
-    } else {
-        quote!(<#output as #core::capture::Fallible>::Output)
-    };
-    output_function(&quote!(<#params>), &output)
 }

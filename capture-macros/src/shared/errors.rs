@@ -32,35 +32,40 @@ impl Errors {
     pub(crate) fn check(self, instead: impl FnOnce() -> TokenStream) -> Result<(), Failure> {
         match self.0 {
             None => Ok(()),
-            Some(error) => Err(Failure { error, instead: instead() }),
+            Some(error) => Err(Failure { error: Some(error), instead: instead() }),
         }
+    }
+
+    /// `instead` reports the first mistake itself, as the type of something that cannot be known.
+    pub(crate) fn check_in(self, instead: impl FnOnce(TokenStream) -> TokenStream) -> Result<(), Failure> {
+        let mut all = self.0.into_iter().flatten();
+        let Some(first) = all.next() else { return Ok(()) };
+        let mut rest = Self::default();
+        all.for_each(|error| rest.push(error));
+        Err(Failure { error: rest.0, instead: instead(first.into_compile_error()) })
     }
 }
 
 /// Mistakes, and what the program needs so that they have no consequences elsewhere.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) error: Error,
+    error: Option<Error>,
     /// Stands for what would have been generated: it keeps what depends on it from being reported too.
-    pub(crate) instead: TokenStream,
+    instead: TokenStream,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, instead: TokenStream::new() }
-    }
-}
-
-impl From<darling::Error> for Failure {
-    fn from(error: darling::Error) -> Self {
-        Error::from(error).into()
+        Self { error: Some(error), instead: TokenStream::new() }
     }
 }
 
 impl Failure {
     /// The user's item stays in the program.
     pub(crate) fn beside(self, item: TokenStream) -> TokenStream {
-        let (instead, errors) = (self.instead, self.error.into_compile_error());
-        quote!(#item #instead #errors)
+        let (instead, errors) = (self.instead, self.error.map(Error::into_compile_error));
+        // what the macro would have used is not unused
+        let lints = (!item.is_empty()).then(|| quote!(#[allow(unused_variables, dead_code)]));
+        quote!(#lints #item #instead #errors)
     }
 }

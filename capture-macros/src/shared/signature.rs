@@ -94,7 +94,7 @@ pub(crate) fn request(
         [only] => only,
         [first, ..] => {
             let names: Vec<String> =
-                found.iter().map(|argument| format!("`{this}(kwargs = {})`", argument.name)).collect();
+                found.iter().map(|argument| format!("`#[{this}(kwargs = {})]`", argument.name)).collect();
             errors.on(
                 &first.typed,
                 format!("which of the `{KWARGS}` is the request of this model? write {}", names.join(" or ")),

@@ -2,6 +2,7 @@
 
 use super::captured::Captured;
 use super::element::ElementAt;
+use super::output::ModelOutput;
 use crate::class::ModuleClass;
 
 /// A field that can hold recorded values of type `T`.
@@ -60,6 +61,26 @@ pub trait NoCaptureOutputs {
     }
 }
 impl<T> NoCaptureOutputs for T {}
+
+/// Reads the output struct out of what a `forward` returns, whichever alias it is written with. Only its type is
+/// looked at.
+pub trait InResult {
+    type Output: 'static;
+    fn __capture_read(&'static self) -> &'static Self::Output {
+        unreachable!("only its type is looked at")
+    }
+}
+impl<O: 'static, E> InResult for Result<O, E> {
+    type Output = O;
+}
+
+/// The same for an output that should be in a `Result` and is not, which is reported elsewhere.
+pub trait NotInResult {
+    fn __capture_read(&'static self) -> &'static Self {
+        unreachable!("only its type is looked at")
+    }
+}
+impl<O: ModelOutput> NotInResult for O {}
 
 /// A config's number of layers, for `num_hidden_layers_key`.
 #[diagnostic::on_unimplemented(
