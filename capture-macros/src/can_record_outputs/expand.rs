@@ -1,6 +1,7 @@
 //! What `#[derive(CanRecordOutputs)]` generates.
 
 use super::model::{Class, Entry, Model, Target};
+use crate::shared::placed;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -28,6 +29,7 @@ pub(super) fn expand(model: &Model<'_>, core: &TokenStream) -> TokenStream {
         #[automatically_derived]
         impl #impl_generics #core::capture::CanRecordOutputs for #ident #ty #clause {
             const MODEL: &'static str = #name;
+            #[allow(unused_braces)]
             const RECORDERS: &'static [#core::capture::OutputRecorder] = {
                 #[allow(unused_imports)]
                 use #core::__private::{InResult as _, NoCaptureOutputs as _, NotInResult as _};
@@ -45,17 +47,18 @@ fn recorder(model: &Ident, entry: &Entry, target: &Target, core: &TokenStream) -
     let (key, field) = (entry.key(), &entry.key);
     // one span for all keys: a model without `#[capture_outputs]` is told so once
     let output = quote_spanned!(model.span()=> Self::__capture_output());
-    // a block, not a bare closure: closures are looked at last, and a field that is not there must come first
-    let probe = quote_spanned!(field.span()=> { let __capture_field = || &#output.__capture_read().#field; __capture_field });
+    let probe = quote_spanned!(field.span()=> { || &#output.__capture_read().#field });
+    let place = placed(core, field.span());
+    let probe = quote_spanned!(field.span()=> #place::capture::Key::__new(#key, #probe));
     let (index, index_span) = target.index.unwrap_or((entry.default_index(), target.span));
     let mut index = Literal::isize_suffixed(index);
     index.set_span(index_span);
     let made = match &target.class {
         Class::Path(class) => {
-            quote_spanned!(class.span()=> #core::capture::OutputRecorder::__class::<#class, #index, _>(#key, #probe))
+            quote_spanned!(class.span()=> #probe.__class::<#class, #index>())
         }
         Class::Name(class) => {
-            quote_spanned!(class.span()=> #core::capture::OutputRecorder::__name(#key, #class, #index, #probe))
+            quote_spanned!(class.span()=> #probe.__name(#class, #index))
         }
     };
     let layer_name = target.layer_name.as_ref().map(|name| quote!(.__layer_name(#name)));

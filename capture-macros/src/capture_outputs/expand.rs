@@ -2,16 +2,17 @@
 
 use super::leave::leave_when_complete;
 use super::model::Forward;
+use super::validate::is_nameable;
 use crate::shared::placed;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
-use syn::{Ident, Lifetime, Signature, TypeReference, parse_quote};
+use syn::{Ident, ImplItemFn, Lifetime, ReturnType, Signature, Type, TypeReference, parse_quote, parse_quote_spanned};
 
 /// The lints that the user's own types and arguments could set off once more.
 fn lints() -> TokenStream {
-    quote!(#[allow(dead_code, clippy::all, clippy::pedantic)])
+    quote!(#[allow(dead_code, deprecated, clippy::all, clippy::pedantic)])
 }
 
 pub(super) fn expand(forward: &Forward, core: &TokenStream) -> TokenStream {
@@ -22,7 +23,7 @@ pub(super) fn expand(forward: &Forward, core: &TokenStream) -> TokenStream {
         plan(forward, core),
         parts(forward, core),
         body(forward, core),
-        output(forward),
+        output(&forward.output),
     ];
     let conditions = &forward.conditions;
     let conditions = quote!(#(#conditions)*);
@@ -79,10 +80,12 @@ fn outer(forward: &Forward, core: &TokenStream) -> TokenStream {
 
 /// The same method under another name, with another value in its `Result`.
 fn sibling(forward: &Forward, name: Ident, value: &TokenStream, core: &TokenStream) -> Signature {
-    let fallible = fallible(forward, core);
+    let (fallible, span) = (fallible(forward, core), forward.output.span());
+    let (output, error) = (quote_spanned!(span=> #fallible::Output), quote_spanned!(span=> #fallible::Error));
     let mut sig = forward.outer.clone();
     sig.ident = name;
-    sig.output = parse_quote!(-> ::core::result::Result<#core::capture::#value<#fallible::Output>, #fallible::Error>);
+    let core = placed(core, span);
+    sig.output = parse_quote_spanned!(span=> -> ::core::result::Result<#core::capture::#value<#output>, #error>);
     sig
 }
 
@@ -177,23 +180,22 @@ fn body(forward: &Forward, core: &TokenStream) -> TokenStream {
 }
 
 /// Tells `#[derive(CanRecordOutputs)]` what this method returns. Never called.
-fn output(forward: &Forward) -> TokenStream {
-    let mut output = forward.output.clone();
+fn output(output: &Type) -> TokenStream {
+    let mut output = output.clone();
     Static.visit_type_mut(&mut output);
-    output_function(&output.into_token_stream())
-}
-
-/// What a method with mistakes is to the model's derive: `error` in place of a type keeps it silent.
-pub(super) fn instead(error: &TokenStream) -> TokenStream {
-    output_function(error)
-}
-
-fn output_function(output: &TokenStream) -> TokenStream {
     let lints = lints();
     quote! {
         #[doc(hidden)]
         #lints
         pub(crate) fn __capture_output() -> &'static #output { ::core::unreachable!() }
+    }
+}
+
+/// What a method with mistakes is to the model's derive.
+pub(super) fn instead(function: &ImplItemFn) -> TokenStream {
+    match &function.sig.output {
+        ReturnType::Type(_, ty) if is_nameable(function) => output(ty),
+        _ => TokenStream::new(),
     }
 }
 

@@ -6,8 +6,7 @@ use proc_macro2::Span;
 use quote::format_ident;
 use syn::ext::IdentExt;
 use syn::{
-    Attribute, Error, Expr, FnArg, Ident, ImplItemFn, Pat, PatIdent, ReturnType, Signature, Token, Type,
-    parse_quote,
+    Attribute, Error, Expr, FnArg, Ident, ImplItemFn, Pat, PatIdent, ReturnType, Signature, Token, Type, parse_quote,
 };
 
 /// A valid `forward`, taken apart into the method that callers see and the body that it runs.

@@ -72,8 +72,7 @@ fn check_output(function: &ImplItemFn, errors: &mut Errors) {
             ),
         ),
         ReturnType::Type(_, ty) => {
-            let params = function.sig.generics.type_params().map(|param| &param.ident).collect();
-            Named { params, errors }.visit_type(ty);
+            Named { params: params(function), errors }.visit_type(ty);
         }
     }
 }
@@ -95,4 +94,17 @@ impl<'ast> Visit<'ast> for Named<'_> {
             self.errors.on(ident, format!("{KNOWN}: it cannot depend on `{ident}`"));
         }
     }
+}
+
+fn params(function: &ImplItemFn) -> Vec<&Ident> {
+    function.sig.generics.type_params().map(|param| &param.ident).collect()
+}
+
+/// Whether the output's type can stand in a place of its own.
+pub(super) fn is_nameable(function: &ImplItemFn) -> bool {
+    let mut errors = Errors::default();
+    if let ReturnType::Type(_, ty) = &function.sig.output {
+        Named { params: params(function), errors: &mut errors }.visit_type(ty);
+    }
+    errors.is_empty()
 }

@@ -16,7 +16,8 @@ pub(super) fn expand(item: &ItemImpl, class: &Class, core: &TokenStream) -> Toke
         hooked,
         module_class(class, core),
         implements(class, core),
-        registration(class, core)];
+        registration(class, core),
+    ];
     let conditions = &class.conditions;
     let conditions = quote!(#(#conditions)*);
     quote!(#item #( #conditions #parts )*)

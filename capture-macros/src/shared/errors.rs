@@ -35,15 +35,6 @@ impl Errors {
             Some(error) => Err(Failure { error: Some(error), instead: instead() }),
         }
     }
-
-    /// `instead` reports the first mistake itself, as the type of something that cannot be known.
-    pub(crate) fn check_in(self, instead: impl FnOnce(TokenStream) -> TokenStream) -> Result<(), Failure> {
-        let mut all = self.0.into_iter().flatten();
-        let Some(first) = all.next() else { return Ok(()) };
-        let mut rest = Self::default();
-        all.for_each(|error| rest.push(error));
-        Err(Failure { error: rest.0, instead: instead(first.into_compile_error()) })
-    }
 }
 
 /// Mistakes, and what the program needs so that they have no consequences elsewhere.

@@ -5,15 +5,15 @@ use super::element::ElementAt;
 use super::output::ModelOutput;
 use crate::class::ModuleClass;
 
-/// A field that can hold recorded values of type `T`.
+/// A recorded value that a field of type `F` can hold.
 #[diagnostic::on_unimplemented(
-    message = "the field of this key is `{Self}`, which cannot hold the recorded `{T}`",
-    label = "its class records `{T}` for a field `{Self}`",
-    note = "make the field `Captured<{T}>`, or choose another element with `OutputRecorder(Class, index = …)`"
+    message = "the field of this key is `{F}`, which cannot hold the recorded `{Self}`",
+    label = "its class records `{Self}` for a field `{F}`",
+    note = "make the field `Captured<{Self}>`, or choose another element with `OutputRecorder(Class, index = …)`"
 )]
-pub trait Holds<T> {}
+pub trait GoesInto<F> {}
 #[diagnostic::do_not_recommend]
-impl<T> Holds<T> for Captured<T> {}
+impl<T> GoesInto<Captured<T>> for T {}
 
 /// A field that can hold recorded values of some type, known only when the model runs.
 #[diagnostic::on_unimplemented(
@@ -25,19 +25,19 @@ pub trait HoldsSomething {}
 #[diagnostic::do_not_recommend]
 impl<T> HoldsSomething for Captured<T> {}
 
-/// Class `Self` records its element `I` into a field `F`: one bound, so that one mistake is one error.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a module class",
-    label = "not a module class",
-    note = "write `#[module_class]` on the `impl` block that holds its `new` and `forward`"
-)]
+/// A field `Self` holds element `I` of class `C`: one bound, so that one mistake is one error. Of a field that does
+/// not exist it says nothing.
 // no `do_not_recommend` on the impl: it would hide which condition failed
-pub trait Records<const I: isize, F>: ModuleClass {}
-impl<C: ModuleClass, F, const I: isize> Records<I, F> for C
+pub trait Records<C, const I: isize> {
+    /// The class's name.
+    const CLASS: &'static str;
+}
+impl<C: ModuleClass, F, const I: isize> Records<C, I> for F
 where
     C::Output: ElementAt<I>,
-    F: Holds<<C::Output as ElementAt<I>>::Value>,
+    <C::Output as ElementAt<I>>::Value: GoesInto<F>,
 {
+    const CLASS: &'static str = C::NAME;
 }
 
 /// A model whose `forward` carries `#[capture_outputs]`. Nothing implements it: the macro writes an inherent function
@@ -71,6 +71,10 @@ pub trait InResult {
     }
 }
 impl<O: 'static, E> InResult for Result<O, E> {
+    type Output = O;
+}
+/// A wrong output, which is reported where it is written.
+impl<O: 'static> InResult for Option<O> {
     type Output = O;
 }
 
