@@ -1,4 +1,5 @@
 use crate::config::ConfigError;
+use burn::tensor::DType;
 use thiserror::Error;
 
 /// Why a `forward` did not give a result.
@@ -42,15 +43,26 @@ pub enum ForwardError {
         limit: usize,
     },
 
+    /// A tensor's element type is not the model's.
+    #[error("`{name}` is {found:?}, expected {expected:?} as the model's weights")]
+    DType {
+        /// The argument.
+        name: &'static str,
+        /// Its element type.
+        found: DType,
+        /// That of the weights.
+        expected: DType,
+    },
+
     /// The cache belongs to another model or another batch.
     #[error("the cache has {found} {what}, expected {expected}")]
     Cache {
-        /// What was counted.
+        /// What was compared.
         what: &'static str,
-        /// The cache's count.
-        found: usize,
-        /// The count that fits.
-        expected: usize,
+        /// The cache's.
+        found: String,
+        /// What fits.
+        expected: String,
     },
 
     /// The layers of a cache have seen different numbers of tokens, so a forward pass did not go through all of them.

@@ -21,6 +21,8 @@ pub struct TextInputs {
     /// `[batch, past + seq]`, zero where a token is padding; none: no padding.
     pub attention_mask: Option<Tensor<2, Int>>,
     /// `[batch or 1, seq]`; none: counted from the first column, padding included.
+    ///
+    /// Without a mask and a cache, positions that begin anew part a row into sequences that do not see each other.
     pub position_ids: Option<Tensor<2, Int>>,
     /// What the model has seen before; it comes back in the output, grown.
     pub cache: Option<Cache>,
@@ -45,6 +47,7 @@ pub enum Labels {
 
 /// The positions for which a language model head computes logits.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each call")]
 pub enum LogitsToKeep {
     /// All.
     #[default]

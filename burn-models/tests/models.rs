@@ -4,6 +4,9 @@
 mod attention;
 #[path = "models/configs.rs"]
 mod configs;
+#[cfg(feature = "capture")]
+#[path = "models/dry_run.rs"]
+mod dry_run;
 #[path = "models/generation.rs"]
 mod generation;
 #[path = "models/heads.rs"]
@@ -12,4 +15,15 @@ mod heads;
 mod inputs;
 #[path = "models/parity.rs"]
 mod parity;
+#[cfg(feature = "flex")]
+#[path = "models/precision.rs"]
+mod precision;
+#[path = "models/real.rs"]
+mod real;
 mod support;
+#[cfg(feature = "autodiff")]
+#[path = "models/training.rs"]
+mod training;
+#[cfg(feature = "wgpu")]
+#[path = "models/wgpu.rs"]
+mod wgpu;

@@ -15,8 +15,8 @@ pub mod __private {
     pub use crate::capture::merge::{merged, merged_kwargs, merged_select_strategy, merged_use_cache};
     pub use crate::capture::run::{Options, plan, returned, run, run_captures};
     pub use crate::capture::{Argument, Call, Field, NoTensor, Raw, enter, is_complete};
-    pub use burn::module::Module;
     pub use crate::class::{ClassName, Construct, Erased, Failed, Hooked};
+    pub use burn::module::Module;
     pub use inventory;
 }
 

@@ -25,8 +25,11 @@ fn with_header(header: impl AsRef<[u8]>, data: usize) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], header, &vec![0; data]].concat()
 }
 
+/// Key, shape and bytes of each tensor.
+type Contents = Vec<(String, Vec<usize>, Vec<u8>)>;
+
 /// Opens `bytes` as a checkpoint, in both modes, and reads all that is in it.
-fn open(bytes: &[u8]) -> Result<Vec<(String, Vec<usize>, Vec<u8>)>, ReadError> {
+fn open(bytes: &[u8]) -> Result<Contents, ReadError> {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("model.safetensors"), bytes).expect("writes");
     let mapped = read_all(folder.path(), ReadMode::Map);
@@ -39,7 +42,7 @@ fn open(bytes: &[u8]) -> Result<Vec<(String, Vec<usize>, Vec<u8>)>, ReadError> {
     mapped
 }
 
-fn read_all(dir: &Path, mode: ReadMode) -> Result<Vec<(String, Vec<usize>, Vec<u8>)>, ReadError> {
+fn read_all(dir: &Path, mode: ReadMode) -> Result<Contents, ReadError> {
     let checkpoint = Checkpoint::open(dir, mode)?;
     let mut all = Vec::new();
     for (key, tensor) in checkpoint.tensors() {
@@ -410,11 +413,12 @@ fn damaged(mut bytes: Vec<u8>, damage: &(Vec<(prop::sample::Index, u8)>, Option<
 fn entries() -> impl Strategy<Value = (String, usize)> {
     let dtype = prop::sample::select(vec!["F32", "F16", "BF16", "U8", "I64", "BOOL", "F4", "F8_E4M3", "F99", "f32"]);
     let size = prop_oneof![8 => 0..4_u64, 1 => Just(u64::MAX), 1 => Just(1 << 62)];
-    let entry = ("[ab]{1,2}", dtype, vec(size, 0..4), prop_oneof![9 => Just(0_i64), 1 => -3..4_i64]);
+    let shift = || prop_oneof![9 => Just(0_i64), 1 => -3..4_i64];
+    let entry = ("[ab]{1,2}", dtype, vec(size, 0..4), shift(), shift());
     (vec(entry, 0..5), prop_oneof![4 => Just(0_i64), 1 => -5..6_i64]).prop_map(|(entries, surplus)| {
         let mut end = 0_i64;
         let mut texts = Vec::new();
-        for (key, dtype, shape, shift) in entries {
+        for (key, dtype, shape, shift, excess) in entries {
             let bits = match dtype {
                 "F4" => 4,
                 "U8" | "BOOL" | "F8_E4M3" => 8,
@@ -425,7 +429,7 @@ fn entries() -> impl Strategy<Value = (String, usize)> {
             let elements = shape.iter().fold(1_u64, |product, size| product.saturating_mul(*size));
             let bytes = i64::try_from(elements.saturating_mul(bits) / 8).unwrap_or(7).min(1 << 20);
             let start = end + shift;
-            end = start + bytes;
+            end = start + bytes + excess;
             texts.push(format!(r#""{key}":{{"dtype":"{dtype}","shape":{shape:?},"data_offsets":[{start},{end}]}}"#));
         }
         (format!("{{{}}}", texts.join(",")), usize::try_from(end + surplus).unwrap_or(0))
@@ -457,7 +461,7 @@ fn agrees_with_the_reference(bytes: &[u8]) -> Result<(), TestCaseError> {
 
 fn config() -> Config {
     Config {
-        cases: 400,
+        cases: Config::default().cases.max(400),
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct("proptest-regressions/hostile_files.txt"))),
         ..Config::default()
     }

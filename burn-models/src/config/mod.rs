@@ -4,15 +4,19 @@
 mod decoder;
 mod error;
 mod general;
+mod implement;
 mod normalize;
 mod rope;
 mod token_ids;
+mod validate;
 
-pub use decoder::{DecoderConfig, LayerType, MAX_LAYERS, MAX_PARAMETERS, validate_decoder};
+pub use decoder::{DecoderConfig, LayerType};
 pub use error::ConfigError;
 pub use general::GeneralConfig;
 pub use normalize::normalized;
 pub use rope::{RopeParameters, RopeType};
 pub use token_ids::TokenIds;
+pub use validate::{MAX_LAYERS, MAX_PARAMETERS, validate_decoder};
 
-pub(crate) use decoder::{decoder_config, layered_window, multiple_of, validate_layer_types};
+pub(crate) use implement::decoder_config;
+pub(crate) use validate::{layered_window, multiple_of, validate_layer_types};

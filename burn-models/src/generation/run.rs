@@ -4,7 +4,7 @@ use crate::error::ForwardError;
 use crate::inputs::TextInputs;
 use crate::models::CausalLM;
 use crate::outputs::CausalLMOutputWithPast;
-use burn::tensor::{DType, Device, Int, Tensor};
+use burn::tensor::{DType, Int, Tensor};
 use patching_core::capture::ForwardKwargs;
 use std::ops::ControlFlow;
 
@@ -39,7 +39,7 @@ pub fn generate_with<M: CausalLM>(
 ) -> Result<GenerateOutput, GenerateError> {
     config.validate()?;
     let config = config.or_model(model.config());
-    let kwargs = kwargs.clone().use_cache(config.use_cache);
+    let kwargs = kwargs.clone().use_cache(kwargs.get_use_cache().unwrap_or(config.use_cache));
     let mut run = Run::new(inputs.into(), &config)?;
     let mut chooser = Chooser::new(&config);
     let mut steps = Vec::new();
@@ -68,7 +68,6 @@ struct Run {
     /// What the next forward pass is given; its ids are the whole sequences.
     inputs: TextInputs,
     prompt: Tensor<2, Int>,
-    device: Device,
     /// All tokens chosen so far, one list for each sequence, padding included.
     chosen: Vec<Vec<i64>>,
     new_tokens: Vec<Vec<i64>>,
@@ -97,7 +96,6 @@ impl Run {
         let eos = eos.map_or_else(Vec::new, |ids| ids.as_slice().to_vec());
         let pad = config.pad_token_id.or_else(|| eos.first().copied());
         let mut run = Self {
-            device: prompt.device(),
             prompt,
             chosen: vec![Vec::new(); batch],
             new_tokens: vec![Vec::new(); batch],
@@ -118,7 +116,7 @@ impl Run {
             }
             let mask = read(&mask, "attention_mask")?;
             let (positions, next) = positions(&mask, seq);
-            run.inputs.position_ids = Some(rows(positions, batch, &run.device));
+            run.inputs.position_ids = Some(run.rows(&positions));
             run.next_position = Some(next);
         }
         Ok(run)
@@ -161,7 +159,7 @@ impl Run {
         for (chosen, token) in self.chosen.iter_mut().zip(tokens) {
             chosen.push(*token);
         }
-        let next = rows(tokens.to_vec(), batch, &self.device);
+        let next = self.rows(tokens);
         let cached = self.inputs.cache.is_some();
         let joined = |old: Option<Tensor<2, Int>>, new: Tensor<2, Int>| match old {
             Some(old) => Tensor::cat(vec![old, new], 1),
@@ -169,25 +167,30 @@ impl Run {
         };
         self.inputs.input_ids = Some(if cached { next } else { joined(self.inputs.input_ids.take(), next) });
         if let Some(mask) = self.inputs.attention_mask.take() {
-            let one = Tensor::ones([batch, 1], (&self.device, mask.dtype()));
+            let one = Tensor::ones([batch, 1], (&mask.device(), mask.dtype()));
             self.inputs.attention_mask = Some(joined(Some(mask), one));
         }
-        if let Some(next) = &mut self.next_position {
-            let positions = rows(next.clone(), batch, &self.device);
-            for position in next.iter_mut() {
-                *position += 1;
-            }
+        if let Some(next) = self.next_position.take() {
+            let positions = self.rows(&next);
+            self.next_position = Some(next.into_iter().map(|position| position + 1).collect());
             let old = self.inputs.position_ids.take().filter(|_| !cached);
             self.inputs.position_ids = Some(joined(old, positions));
         }
     }
 
+    /// Integers as a tensor of the prompt's kind, one row for each sequence.
+    fn rows(&self, values: &[i64]) -> Tensor<2, Int> {
+        let batch = self.finished.len();
+        let columns = values.len() / batch.max(1);
+        let options = (&self.prompt.device(), self.prompt.dtype());
+        Tensor::<1, Int>::from_data(values, options).reshape([batch, columns])
+    }
+
     fn sequences(&self) -> Tensor<2, Int> {
-        let batch = self.chosen.len();
         if self.chosen.iter().all(Vec::is_empty) {
             return self.prompt.clone();
         }
-        let chosen = rows(self.chosen.concat(), batch, &self.device);
+        let chosen = self.rows(&self.chosen.concat());
         Tensor::cat(vec![self.prompt.clone(), chosen], 1)
     }
 }
@@ -199,7 +202,7 @@ fn last_scores(output: &CausalLMOutputWithPast) -> Result<Vec<f32>, GenerateErro
     let last = logits.slice_dim(1, positions - 1..positions);
     let data = last.cast(DType::F32).try_into_data();
     data.map_err(|error| error.to_string())
-        .and_then(|data| data.into_vec::<f32>().map_err(|error| format!("{error:?}")))
+        .and_then(|data| data.try_into_vec::<f32>().map_err(|error| format!("{error:?}")))
         .map_err(|problem| unreadable("logits", problem))
 }
 
@@ -211,10 +214,6 @@ fn read(tensor: &Tensor<2, Int>, name: &'static str) -> Result<Vec<i64>, Generat
 
 fn unreadable(name: &'static str, problem: String) -> GenerateError {
     GenerateError::Forward(ForwardError::Read { name, problem })
-}
-
-fn rows(values: Vec<i64>, batch: usize, device: &Device) -> Tensor<2, Int> {
-    Tensor::<1, Int>::from_data(values.as_slice(), device).reshape([batch as i32, -1])
 }
 
 /// Positions that count real tokens only, and the one that follows for each sequence.

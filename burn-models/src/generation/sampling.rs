@@ -1,6 +1,7 @@
 use super::GenerationConfig;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use std::cmp::Ordering;
 
 /// Chooses tokens by their scores.
 pub(super) enum Chooser {
@@ -66,7 +67,7 @@ fn greedy(scores: &[f32]) -> Option<usize> {
     best.filter(|(_, score)| *score > f32::NEG_INFINITY).map(|(token, _)| token)
 }
 
-/// Tokens with their scores, the highest first; at most `top_k`, and those that tie with the last of them.
+/// Tokens with their scores, in no order that means anything; at most `top_k`, and those that tie with the last of them.
 fn candidates(scores: &[f32], top_k: Option<usize>) -> Vec<(usize, f64)> {
     let mut candidates: Vec<(usize, f64)> = scores
         .iter()
@@ -74,39 +75,54 @@ fn candidates(scores: &[f32], top_k: Option<usize>) -> Vec<(usize, f64)> {
         .filter(|(_, score)| score.is_finite())
         .map(|(token, score)| (token, f64::from(*score)))
         .collect();
-    let descending = |a: &(usize, f64), b: &(usize, f64)| b.1.total_cmp(&a.1);
     if let Some(k) = top_k
         && k < candidates.len()
     {
-        let (_, &mut (_, last), _) = candidates.select_nth_unstable_by(k - 1, descending);
+        let (_, &mut (_, last), _) = candidates.select_nth_unstable_by(k - 1, best_first);
         candidates.retain(|(_, score)| *score >= last);
     }
-    candidates.sort_by(|a, b| descending(a, b).then(a.0.cmp(&b.0)));
     candidates
+}
+
+/// The highest score first; of equal ones, the lowest token.
+fn best_first(a: &(usize, f64), b: &(usize, f64)) -> Ordering {
+    b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))
 }
 
 /// Turns scores into weights proportional to probabilities; gives their sum.
 fn weigh(candidates: &mut [(usize, f64)], temperature: f64) -> Option<f64> {
-    let (_, highest) = *candidates.first()?;
+    let highest = candidates.iter().map(|(_, score)| *score).reduce(f64::max)?;
     for (_, score) in candidates.iter_mut() {
         *score = ((*score - highest) / temperature).exp();
     }
     Some(candidates.iter().map(|(_, weight)| weight).sum())
 }
 
-/// Keeps the first candidates that together weigh at least `enough`; gives their sum.
+/// Keeps the likeliest candidates that together weigh at least `enough`; gives their sum.
+///
+/// Mostly a few of a large vocabulary, so only as many are sorted as it takes.
 fn nucleus(candidates: &mut Vec<(usize, f64)>, enough: f64) -> f64 {
-    let mut sum = 0.0;
-    let mut kept = 0;
-    for (_, weight) in candidates.iter() {
-        sum += weight;
-        kept += 1;
-        if sum >= enough {
-            break;
+    let mut sorted = 256;
+    loop {
+        if sorted < candidates.len() {
+            candidates.select_nth_unstable_by(sorted - 1, best_first);
         }
+        let end = sorted.min(candidates.len());
+        candidates[..end].sort_unstable_by(best_first);
+        let mut sum = 0.0;
+        let reached = candidates[..end].iter().position(|(_, weight)| {
+            sum += weight;
+            sum >= enough
+        });
+        if let Some(last) = reached {
+            candidates.truncate(last + 1);
+            return sum;
+        }
+        if end == candidates.len() {
+            return sum;
+        }
+        sorted *= 8;
     }
-    candidates.truncate(kept);
-    sum
 }
 
 #[cfg(test)]
@@ -148,6 +164,22 @@ mod tests {
         assert_eq!(drawn, [0, 2]);
         let top_p = GenerationConfig { top_p: Some(0.5), ..config(1) };
         assert!(sample(top_p, &scores, 200).iter().all(|d| *d == 0));
+    }
+
+    #[test]
+    fn a_nucleus_of_many_is_the_sorted_prefix() {
+        let scores: Vec<f32> = (0..5000).map(|i| ((i * 7919) % 5000) as f32 / 2000.0).collect();
+        for share in [0.001, 0.1, 0.5, 0.9, 0.999, 1.0] {
+            let mut found = candidates(&scores, None);
+            let total = weigh(&mut found, 1.0).unwrap_or_default();
+            let mut sorted = found.clone();
+            sorted.sort_by(best_first);
+            let sum = nucleus(&mut found, share * total);
+            assert_eq!(found, sorted[..found.len()], "{share}");
+            let without_last: f64 = found[..found.len() - 1].iter().map(|(_, weight)| weight).sum();
+            assert!(without_last < share * total, "{share}");
+            assert!(sum >= share * total * (1.0 - 1e-12), "{share}");
+        }
     }
 
     #[test]

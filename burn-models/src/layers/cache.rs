@@ -1,5 +1,6 @@
 use crate::error::ForwardError;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
+use std::fmt::Debug;
 
 /// Buffers grow in steps of this many tokens at least.
 const STEP: usize = 64;
@@ -51,12 +52,21 @@ impl Cache {
         }
     }
 
-    /// Checks that it fits a batch of `batch` sequences and a model of `layers` layers.
-    pub(crate) fn check(&self, batch: usize, layers: usize) -> Result<(), ForwardError> {
-        let counts = [("layers", self.layers.len(), layers), ("sequences", self.batch_size().unwrap_or(batch), batch)];
-        for (what, found, expected) in counts {
-            if found != expected {
-                return Err(ForwardError::Cache { what, found, expected });
+    /// Checks that it fits a batch and a model.
+    pub(crate) fn check(&self, fits: &CacheFits<'_>) -> Result<(), ForwardError> {
+        let same = |what, found: &dyn Debug, expected: &dyn Debug| {
+            let (found, expected) = (format!("{found:?}"), format!("{expected:?}"));
+            if found == expected { Ok(()) } else { Err(ForwardError::Cache { what, found, expected }) }
+        };
+        same("layers", &self.layers.len(), &fits.windows.len())?;
+        for (layer, window) in self.layers.iter().zip(fits.windows) {
+            same("as the window of a layer", &layer.window, window)?;
+            if let Some((keys, _)) = &layer.buffers {
+                let [batch, key_heads, _, size] = keys.dims();
+                same("sequences", &batch, &fits.batch)?;
+                same("key heads", &key_heads, &fits.key_heads)?;
+                same("values in a head", &size, &fits.head_dim)?;
+                same("as its element type", &keys.dtype(), &fits.dtype)?;
             }
         }
         let expected = self.sequence_length();
@@ -65,6 +75,16 @@ impl Cache {
             None => Ok(()),
         }
     }
+}
+
+/// What a cache has to fit.
+#[derive(Debug)]
+pub(crate) struct CacheFits<'a> {
+    pub(crate) batch: usize,
+    pub(crate) windows: &'a [Option<usize>],
+    pub(crate) key_heads: usize,
+    pub(crate) head_dim: usize,
+    pub(crate) dtype: DType,
 }
 
 /// One layer's part of a [`Cache`].
@@ -136,14 +156,10 @@ impl CacheLayer {
         self.end = middle + new;
         let keys = written(old_keys, keys, middle..self.end);
         let values = written(old_values, values, middle..self.end);
+        let view = |buffer: &Tensor<4>| buffer.clone().slice_dim(2, from..self.end);
+        let views = (view(&keys), view(&values));
         self.buffers = Some((keys, values));
-
-        let (keys, values) = match &self.buffers {
-            Some((keys, values)) => (keys.clone(), values.clone()),
-            None => unreachable!("set two lines above"),
-        };
-        let all = from..self.end;
-        (keys.slice_dim(2, all.clone()), values.slice_dim(2, all))
+        views
     }
 }
 
@@ -229,11 +245,23 @@ mod tests {
 
     #[test]
     fn another_batch_or_model_is_an_error() {
+        let fits = |batch, windows| CacheFits { batch, windows, key_heads: 1, head_dim: 1, dtype: DType::F32 };
+        let what = |result| match result {
+            Err(ForwardError::Cache { what, .. }) => what,
+            Err(ForwardError::CacheInconsistent { layer: 1, .. }) => "inconsistent",
+            _ => "nothing",
+        };
         let mut cache = Cache::new([None, None]);
-        assert!(cache.check(3, 2).is_ok());
-        assert!(matches!(cache.check(3, 1), Err(ForwardError::Cache { what: "layers", .. })));
+        assert_eq!(what(cache.check(&fits(3, &[None, None]))), "nothing");
+        assert_eq!(what(cache.check(&fits(3, &[None]))), "layers");
+        assert_eq!(what(cache.check(&fits(3, &[None, Some(4)]))), "as the window of a layer");
         cache.update(0, tokens(0..1), tokens(0..1));
-        assert!(matches!(cache.check(3, 2), Err(ForwardError::Cache { what: "sequences", .. })));
-        assert!(matches!(cache.check(1, 2), Err(ForwardError::CacheInconsistent { layer: 1, .. })));
+        assert_eq!(what(cache.check(&fits(3, &[None, None]))), "sequences");
+        assert_eq!(what(cache.check(&CacheFits { key_heads: 2, ..fits(1, &[None, None]) })), "key heads");
+        assert_eq!(
+            what(cache.check(&CacheFits { dtype: DType::F64, ..fits(1, &[None, None]) })),
+            "as its element type"
+        );
+        assert_eq!(what(cache.check(&fits(1, &[None, None]))), "inconsistent");
     }
 }

@@ -1,5 +1,6 @@
 use super::attention::{AttentionImplementation, AttentionInterface};
-use super::{AttentionMask, Cache, MaskRequest, Rotary, embed};
+use super::embedding::is_host;
+use super::{AttentionMask, Cache, CacheFits, MaskRequest, Rotary, embed};
 use crate::config::DecoderConfig;
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
@@ -14,8 +15,17 @@ pub struct LayerContext {
     position_ids: Tensor<2, Int>,
     cache: Option<Cache>,
     keep_cache: bool,
-    masks: Vec<(Option<usize>, AttentionMask)>,
+    request: MaskRequest,
+    masks: Vec<KnownMask>,
     implementation: AttentionImplementation,
+}
+
+/// A mask that was already made.
+#[derive(Clone, Debug)]
+struct KnownMask {
+    window: Option<usize>,
+    keys: usize,
+    mask: AttentionMask,
 }
 
 impl LayerContext {
@@ -38,7 +48,13 @@ impl LayerContext {
 
         let windows = config.windows();
         if let Some(cache) = &inputs.cache {
-            cache.check(batch, windows.len())?;
+            cache.check(&CacheFits {
+                batch,
+                windows: &windows,
+                key_heads: config.num_key_value_heads(),
+                head_dim: config.head_dim(),
+                dtype: embedded.dtype(),
+            })?;
         }
         let keep_cache = kwargs.get_use_cache().unwrap_or_else(|| config.use_cache());
         let cache = match inputs.cache {
@@ -47,7 +63,9 @@ impl LayerContext {
         };
         let past = cache.as_ref().map_or(0, Cache::sequence_length);
 
+        let is_packed = inputs.position_ids.is_some() && inputs.attention_mask.is_none() && cache.is_none();
         let position_ids = positions(inputs.position_ids, [batch, seq], past, &embedded)?;
+        let segments = Some(position_ids.clone()).filter(|_| is_packed).and_then(segments);
         let request = MaskRequest {
             batch,
             query_length: seq,
@@ -57,16 +75,12 @@ impl LayerContext {
             is_causal: kwargs.get_is_causal().unwrap_or(true),
             window: None,
             padding: padding(inputs.attention_mask, [batch, past + seq])?,
+            segments,
             dtype: embedded.dtype(),
             device: embedded.device(),
         };
-        let mut masks = Vec::new();
-        for window in windows {
-            if !masks.iter().any(|(of, _)| *of == window) {
-                masks.push((window, implementation.mask(&windowed(&request, window))));
-            }
-        }
-        let context = Self { rotary: None, position_ids, cache, keep_cache, masks, implementation };
+        let context =
+            Self { rotary: None, position_ids, cache, keep_cache, request, masks: Vec::new(), implementation };
         Ok((embedded, context))
     }
 
@@ -90,10 +104,16 @@ impl LayerContext {
         self.cache.as_mut()
     }
 
-    /// The mask of layers that look back as far as `window` says.
-    pub fn mask(&self, window: Option<usize>) -> AttentionMask {
-        let found = self.masks.iter().find(|(of, _)| *of == window);
-        found.map_or_else(AttentionMask::causal, |(_, mask)| mask.clone())
+    /// The mask of a layer that looks back as far as `window` says, over its last `keys` keys; made once for all layers
+    /// that are alike.
+    pub fn mask(&mut self, window: Option<usize>, keys: usize) -> AttentionMask {
+        let known = self.masks.iter().find(|known| known.window == window && known.keys == keys);
+        if let Some(known) = known {
+            return known.mask.clone();
+        }
+        let mask = self.implementation.mask(&self.request.for_layer(window, keys));
+        self.masks.push(KnownMask { window, keys, mask: mask.clone() });
+        mask
     }
 
     /// The attention implementation that the config chose.
@@ -120,7 +140,13 @@ fn embedded(
             _ => embed(table, ids),
         },
         (None, Some(embeds)) => match embeds.dims() {
-            [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => Ok(embeds),
+            [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => {
+                let (found, expected) = (embeds.dtype(), table.weight.val().dtype());
+                if found != expected {
+                    return Err(ForwardError::DType { name: "inputs_embeds", found, expected });
+                }
+                Ok(embeds)
+            }
             dims => shape("inputs_embeds", dims.to_vec(), format!("[batch, seq, {hidden_size}], none of them zero")),
         },
         (None, None) => Err(ForwardError::Inputs { found: "neither" }),
@@ -148,6 +174,23 @@ fn positions(
     }
 }
 
+/// Which sequence each token belongs to, where positions do not go up one by one: a new sequence begins there.
+///
+/// That they do can only be known by reading them; where that would stop the device, they are taken as they come.
+fn segments(position_ids: Tensor<2, Int>) -> Option<Tensor<2, Int>> {
+    let [rows, seq] = position_ids.dims();
+    if rows == 0 || seq < 2 {
+        return None;
+    }
+    let steps = position_ids.clone().slice_dim(1, 1..seq) - position_ids.slice_dim(1, 0..seq - 1);
+    if is_host(&steps.device()) && steps.to_data().iter::<i64>().all(|step| step == 1) {
+        return None;
+    }
+    let begins = steps.not_equal_scalar(1).int();
+    let first = Tensor::zeros([rows, 1], (&begins.device(), begins.dtype()));
+    Some(Tensor::cat(vec![first, begins], 1).cumsum(1))
+}
+
 fn padding(mask: Option<Tensor<2, Int>>, expected: [usize; 2]) -> Result<Option<Tensor<2, Int>>, ForwardError> {
     match mask {
         Some(mask) if mask.dims() != expected => Err(ForwardError::Shape {
@@ -156,23 +199,5 @@ fn padding(mask: Option<Tensor<2, Int>>, expected: [usize; 2]) -> Result<Option<
             expected: format!("{expected:?}: batch, and the tokens seen before with those of now"),
         }),
         mask => Ok(mask),
-    }
-}
-
-/// The request for layers whose cache has dropped what `window` cannot reach.
-fn windowed(full: &MaskRequest, window: Option<usize>) -> MaskRequest {
-    let Some(size) = window else {
-        return full.clone();
-    };
-    let past = full.query_offset.min(size.saturating_sub(1));
-    let dropped = full.query_offset - past;
-    let key_length = past + full.query_length;
-    let padding = full.padding.clone();
-    MaskRequest {
-        key_length,
-        key_offset: dropped,
-        window,
-        padding: padding.map(|mask| mask.slice_dim(1, dropped..dropped + key_length)),
-        ..full.clone()
     }
 }

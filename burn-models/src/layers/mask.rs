@@ -49,6 +49,9 @@ pub struct MaskRequest {
     pub window: Option<usize>,
     /// `[batch, key]`, zero where a key is padding.
     pub padding: Option<Tensor<2, Int>>,
+    /// `[batch or 1, key]`, alike for tokens of one sequence, where several were put into one row; then there are as
+    /// many keys as queries.
+    pub segments: Option<Tensor<2, Int>>,
     /// The dtype of the scores.
     pub dtype: DType,
     /// Where the scores are computed.
@@ -56,6 +59,14 @@ pub struct MaskRequest {
 }
 
 impl MaskRequest {
+    /// The same for a layer whose cache holds the last `keys` keys only, and which looks back as far as `window` says.
+    pub(crate) fn for_layer(&self, window: Option<usize>, keys: usize) -> Self {
+        let all = self.key_offset + self.key_length;
+        let first = all.saturating_sub(keys);
+        let padding = self.padding.clone().map(|mask| mask.slice_dim(1, first..all));
+        Self { key_length: keys, key_offset: first, window, padding, ..self.clone() }
+    }
+
     /// Whether the window hides anything at all.
     fn is_windowed(&self) -> bool {
         self.window.is_some_and(|window| self.key_length > window)
@@ -64,7 +75,7 @@ impl MaskRequest {
     /// Whether every query may look at every key.
     fn hides_nothing(&self) -> bool {
         let all_are_past = !self.is_causal || self.query_length == 1;
-        self.padding.is_none() && all_are_past && !self.is_windowed()
+        self.padding.is_none() && self.segments.is_none() && all_are_past && !self.is_windowed()
     }
 
     /// The mask as a tensor of `[batch or 1, 1, query, key]` to add to the scores.
@@ -80,33 +91,29 @@ impl MaskRequest {
             .reshape([1, 1, 1, keys])
             .expand([1, 1, queries, keys]);
 
-        let mut hidden: Option<Tensor<4, Bool>> = None;
-        let mut hide = |also: Tensor<4, Bool>| {
-            hidden = Some(match hidden.take() {
-                Some(hidden) => hidden.bool_or(also),
-                None => also,
-            });
-        };
+        let mut hidden: Vec<Tensor<4, Bool>> = Vec::new();
         if self.is_causal {
-            hide(at_key.clone().greater(at_query.clone()));
+            hidden.push(at_key.clone().greater(at_query.clone()));
         }
         if let Some(window) = self.window
             && self.is_windowed()
         {
-            hide(at_key.lower_equal(at_query - window as i64));
+            hidden.push(at_key.lower_equal(at_query - window as i64));
         }
-        let mut batch = 1;
+        if let Some(segments) = &self.segments {
+            let [rows, _] = segments.dims();
+            let of_query = segments.clone().reshape([rows, 1, queries, 1]).expand([rows, 1, queries, keys]);
+            let of_key = segments.clone().reshape([rows, 1, 1, keys]).expand([rows, 1, queries, keys]);
+            hidden.push(of_query.not_equal(of_key));
+        }
         if let Some(padding) = &self.padding {
-            batch = self.batch;
-            let shape = [batch, 1, queries, keys];
-            hidden = hidden.map(|hidden| hidden.expand(shape));
-            let padded = padding.clone().equal_scalar(0);
-            let padded = padded.reshape([batch, 1, 1, keys]).expand(shape);
-            hidden = Some(match hidden {
-                Some(hidden) => hidden.bool_or(padded),
-                None => padded,
-            });
+            let [rows, _] = padding.dims();
+            let padded = padding.clone().equal_scalar(0).reshape([rows, 1, 1, keys]);
+            hidden.push(padded.expand([rows, 1, queries, keys]));
         }
+        let batch = hidden.iter().map(|part| part.dims()[0]).max().unwrap_or(1);
+        let hidden = hidden.into_iter().map(|part| part.expand([batch, 1, queries, keys]));
+        let hidden = hidden.reduce(Tensor::bool_or);
 
         let bias = Tensor::zeros([batch, 1, queries, keys], (&self.device, self.dtype));
         let lowest = self.dtype.finfo().map_or(f64::from(f32::MIN), |info| info.min);
@@ -131,7 +138,8 @@ pub fn sdpa_mask(request: &MaskRequest) -> AttentionMask {
         return AttentionMask::none();
     }
     let bottom_right = request.query_offset + request.query_length == request.key_offset + request.key_length;
-    if request.padding.is_none() && !request.is_windowed() && request.is_causal && bottom_right {
+    let is_plain = request.padding.is_none() && request.segments.is_none() && !request.is_windowed();
+    if is_plain && request.is_causal && bottom_right {
         return AttentionMask::causal();
     }
     AttentionMask::biased(request.bias())
@@ -151,6 +159,7 @@ mod tests {
             is_causal: true,
             window: None,
             padding: None,
+            segments: None,
             dtype: DType::F32,
             device: Device::flex(),
         }

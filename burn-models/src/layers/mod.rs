@@ -15,6 +15,7 @@ mod norm;
 mod rotary;
 
 pub use activation::Activation;
+pub(crate) use cache::CacheFits;
 pub use cache::{Cache, CacheLayer};
 pub use context::LayerContext;
 pub use embedding::{embed, new_embedding};

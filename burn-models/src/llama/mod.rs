@@ -1,7 +1,7 @@
 //! Llama: rotary positions, grouped queries, a gated feed-forward block and root-mean-square norms.
 //!
-//! After [`modeling_llama.py`](https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py)
-//! of Transformers 5.24.
+//! After [`modeling_llama.py`](https://github.com/huggingface/transformers/blob/v5.24.0/src/transformers/models/llama/modeling_llama.py)
+//! of Transformers.
 
 mod attention;
 mod config;

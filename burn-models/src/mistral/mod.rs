@@ -1,7 +1,7 @@
 //! Mistral: Llama without biases, whose attention looks back a fixed number of tokens.
 //!
-//! After [`modeling_mistral.py`](https://github.com/huggingface/transformers/blob/main/src/transformers/models/mistral/modeling_mistral.py)
-//! of Transformers 5.24.
+//! After [`modeling_mistral.py`](https://github.com/huggingface/transformers/blob/v5.24.0/src/transformers/models/mistral/modeling_mistral.py)
+//! of Transformers.
 
 mod attention;
 mod config;

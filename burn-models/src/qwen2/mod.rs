@@ -1,7 +1,7 @@
 //! Qwen2: Llama with biases on queries, keys and values, and layers that may look back a fixed number of tokens.
 //!
-//! After [`modeling_qwen2.py`](https://github.com/huggingface/transformers/blob/main/src/transformers/models/qwen2/modeling_qwen2.py)
-//! of Transformers 5.24.
+//! After [`modeling_qwen2.py`](https://github.com/huggingface/transformers/blob/v5.24.0/src/transformers/models/qwen2/modeling_qwen2.py)
+//! of Transformers.
 
 mod attention;
 mod config;

@@ -1,7 +1,7 @@
 //! Qwen3: Qwen2 with norms on the heads of queries and keys in place of biases.
 //!
-//! After [`modeling_qwen3.py`](https://github.com/huggingface/transformers/blob/main/src/transformers/models/qwen3/modeling_qwen3.py)
-//! of Transformers 5.24.
+//! After [`modeling_qwen3.py`](https://github.com/huggingface/transformers/blob/v5.24.0/src/transformers/models/qwen3/modeling_qwen3.py)
+//! of Transformers.
 
 mod attention;
 mod config;

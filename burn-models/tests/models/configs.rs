@@ -1,1 +1,157 @@
+use crate::support::{Case, device};
+use burn_models::config::{DecoderConfig, LayerType};
+use burn_models::llama::{LlamaConfig, LlamaForCausalLM};
+use burn_models::mistral::MistralConfig;
+use burn_models::qwen2::Qwen2Config;
+use burn_models::qwen3::Qwen3Config;
+use patching_core::prelude::*;
+use serde_json::{Value, json};
 
+fn llama(fields: Value) -> Result<LlamaConfig, String> {
+    let mut config = json!({
+        "model_type": "llama", "vocab_size": 10, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
+        "num_attention_heads": 2
+    });
+    for (name, value) in fields.as_object().expect("an object") {
+        config[name] = value.clone();
+    }
+    LlamaConfig::from_json(&config.to_string()).map_err(|error| error.to_string())
+}
+
+#[track_caller]
+fn refused(fields: Value, expected: &str) {
+    let error = llama(fields).expect_err("refused");
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn what_is_absent_has_the_reference_s_default() {
+    let llama = LlamaConfig::from_json("{}").expect("all defaults");
+    assert_eq!(llama, LlamaConfig::default());
+    assert_eq!((llama.num_key_value_heads(), llama.head_dim()), (32, 128));
+    assert_eq!(llama.rope_parameters.rope_theta, 10_000.0);
+    let mistral = MistralConfig::from_json("{}").expect("all defaults");
+    assert_eq!((mistral.sliding_window, mistral.num_key_value_heads()), (Some(4096), 8));
+    let qwen2 = Qwen2Config::from_json("{}").expect("all defaults");
+    assert_eq!((qwen2.vocab_size, qwen2.windows()), (151_936, vec![None; 32]));
+    let qwen3 = Qwen3Config::from_json("{}").expect("all defaults");
+    assert_eq!((qwen3.head_dim, qwen3.num_attention_heads), (128, 32));
+}
+
+#[test]
+fn null_means_none_where_the_default_is_a_number() {
+    let mistral = MistralConfig::from_json(r#"{"sliding_window": null}"#).expect("valid");
+    assert_eq!(mistral.sliding_window, None);
+    assert_eq!(serde_json::to_value(&mistral).expect("JSON")["sliding_window"], Value::Null);
+}
+
+#[test]
+fn written_configs_read_the_same_and_keep_what_is_unknown() {
+    for name in ["llama", "llama3-rope", "llama-config-flags", "llama-classes"] {
+        let text = std::fs::read_to_string(Case::new(name).folder().join("config.json")).expect("a config");
+        let original: Value = serde_json::from_str(&text).expect("JSON");
+        let config = LlamaConfig::from_json(&text).expect("valid");
+        let written = serde_json::to_value(&config).expect("JSON");
+        assert_eq!(LlamaConfig::from_json(&written.to_string()).expect("valid"), config);
+        for (field, value) in original.as_object().expect("an object") {
+            let same = match (value.as_f64(), written[field].as_f64()) {
+                (Some(a), Some(b)) => a == b,
+                _ if field == "rope_parameters" => true,
+                _ => *value == written[field],
+            };
+            assert!(same, "{name}: `{field}` was {value}, is {}", written[field]);
+        }
+    }
+    let odd = llama(json!({"my_field": {"a": [1, 2]}, "output_router_logits": true})).expect("valid");
+    assert_eq!(serde_json::to_value(&odd).expect("JSON")["my_field"], json!({"a": [1, 2]}));
+    assert_eq!(odd.output_flag("router_logits"), Some(Flag::On));
+    assert_eq!(odd.output_flag("hidden_states"), None);
+}
+
+#[test]
+fn old_spellings_are_written_as_new_ones() {
+    let old = llama(json!({
+        "torch_dtype": "bfloat16", "rope_theta": 500.0, "_attn_implementation": "eager",
+        "rope_scaling": {"type": "linear", "factor": 2.0}
+    }))
+    .expect("valid");
+    assert_eq!(old.attn_implementation(), Some("eager"));
+    let written = serde_json::to_value(&old).expect("JSON");
+    assert_eq!(written["dtype"], "bfloat16");
+    let rope = json!({"rope_type": "linear", "rope_theta": 500.0, "factor": 2.0});
+    assert_eq!(written["rope_parameters"], rope);
+    for gone in ["torch_dtype", "rope_theta", "rope_scaling", "_attn_implementation", "attn_implementation"] {
+        assert!(written.get(gone).is_none(), "{gone}");
+    }
+}
+
+#[test]
+fn flags_may_be_selections() {
+    let config = llama(json!({"output_hidden_states": [0, -1], "output_attentions": 1, "use_cache": false}));
+    let config = config.expect("valid");
+    assert_eq!(config.output_flag("hidden_states"), Some(Flag::from([0, -1])));
+    assert_eq!(config.output_flag("attentions"), Some(Flag::from(1)));
+    assert_eq!(ConfigDefaults::use_cache(&config), Some(false));
+    refused(json!({"output_attentions": {"a": 1}}), "`output_attentions` is {\"a\":1}, expected true, false");
+}
+
+#[test]
+fn errors_name_the_fields() {
+    refused(json!({"hidden_size": 9}), "`hidden_size` is 9, expected a multiple of `num_attention_heads`, which is 2");
+    refused(json!({"num_attention_heads": 4, "num_key_value_heads": 3}), "`num_attention_heads` is 4");
+    refused(json!({"num_attention_heads": 0}), "`num_attention_heads`");
+    refused(json!({"num_key_value_heads": 0}), "`num_key_value_heads` is 0");
+    refused(json!({"head_dim": 3}), "`head_dim` is 3, expected an even number");
+    refused(json!({"hidden_act": "swoosh"}), "`hidden_act`: unknown variant `swoosh`, expected");
+    refused(json!({"vocab_size": "many"}), "`vocab_size`: invalid type: string \"many\", expected usize");
+    refused(json!({"rope_parameters": {"rope_theta": "x"}}), "`rope_parameters.rope_theta`: invalid type");
+    refused(json!({"rms_norm_eps": -1.0}), "`rms_norm_eps` is -1");
+    let unsupported = "unsupported rope_type `yarn`, expected one of: default, linear, llama3";
+    refused(json!({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}), unsupported);
+    refused(json!({"rope_scaling": {"type": "dynamic", "factor": 2.0}}), "unsupported rope_type `dynamic`");
+    refused(json!({"rope_scaling": {"type": "linear"}}), "`factor` is missing");
+    refused(json!({"rope_parameters": {"rope_theta": 0.0}}), "`rope_theta` is 0");
+    refused(json!({"rope_parameters": {"rope_type": "llama3", "factor": 8.0}}), "`low_freq_factor` is missing");
+    refused(json!({"attn_implementation": "egaer"}), "did you mean `eager`?");
+}
+
+#[test]
+fn hostile_sizes_are_refused_before_anything_is_built() {
+    for fields in [
+        json!({"num_hidden_layers": 1_000_000_000}),
+        json!({"hidden_size": 1_000_000_000_000_u64, "num_attention_heads": 2}),
+        json!({"vocab_size": u64::MAX}),
+        json!({"intermediate_size": 1_000_000_000_000_u64}),
+        json!({"head_dim": 1_000_000_000_000_u64}),
+        json!({"hidden_size": 100_000_000, "vocab_size": 100_000_000, "num_hidden_layers": 4000}),
+        json!({"num_hidden_layers": -1}),
+        json!({"hidden_size": 1.5}),
+    ] {
+        let error = llama(fields.clone()).expect_err("refused");
+        assert!(!error.is_empty(), "{fields}");
+    }
+    let huge = LlamaConfig { num_hidden_layers: usize::MAX, ..LlamaConfig::default() };
+    let error = LlamaForCausalLM::from_config(&huge, &device()).expect_err("refused").to_string();
+    assert!(error.contains("`num_hidden_layers`"), "{error}");
+}
+
+#[test]
+fn layers_with_windows() {
+    let fields = r#""num_hidden_layers": 3, "sliding_window": 5, "use_sliding_window": true"#;
+    let config = Qwen2Config::from_json(&format!("{{{fields}, \"max_window_layers\": 1}}")).expect("valid");
+    assert_eq!(config.windows(), [None, Some(5), Some(5)]);
+    let types = r#""layer_types": ["sliding_attention", "full_attention", "sliding_attention"]"#;
+    let config = Qwen3Config::from_json(&format!("{{{fields}, {types}}}")).expect("valid");
+    assert_eq!(config.windows(), [Some(5), None, Some(5)]);
+    assert_eq!(config.layer_types.as_deref().map(|types| types[1]), Some(LayerType::FullAttention));
+
+    let refused = |text: &str| Qwen2Config::from_json(text).expect_err("refused").to_string();
+    let error = refused(&format!("{{{fields}, \"layer_types\": [\"full_attention\"]}}"));
+    assert!(error.contains("`layer_types` has 1 entries, expected one for each of the 3 layers"), "{error}");
+    let error = refused(&format!("{{\"num_hidden_layers\": 3, {types}}}"));
+    assert!(error.contains("`sliding_window` is missing"), "{error}");
+    let error = refused(
+        &fields.replacen("\"num", "{\"num", 1).replace(": 5", ": 0").replace("true", "true, \"max_window_layers\": 0}"),
+    );
+    assert!(error.contains("`sliding_window` is 0"), "{error}");
+}

@@ -1,8 +1,8 @@
 //! Fixtures: what the reference returned, read as tensors.
 
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
-use burn_models::TextInputs;
 use burn_models::models::CausalLM;
+use burn_models::{Labels, TextInputs};
 use patching_core::prelude::*;
 use patching_core::weights::LoadOptions;
 use safetensors::{Dtype, SafeTensors};
@@ -56,6 +56,11 @@ impl Case {
         &self.folder
     }
 
+    /// Whether the reference also generated text.
+    pub fn generates(&self) -> bool {
+        self.folder.join("generate.safetensors").exists()
+    }
+
     /// The model with this case's config and weights.
     pub fn load<M: PreTrainedModel>(&self, device: &Device) -> M {
         self.load_with(device, "config.json")
@@ -69,8 +74,22 @@ impl Case {
     }
 
     pub fn inputs(&self, device: &Device) -> TextInputs {
-        let inputs = ints(&self.weights.join("inputs.safetensors"), device);
-        TextInputs::new(inputs["input_ids"].clone()).attention_mask(inputs.get("attention_mask").cloned())
+        let mut all = tensors(&self.weights.join("inputs.safetensors"));
+        let mut take =
+            |name: &str| all.remove(name).map(|data| Tensor::<2, Int>::from_data(data, (device, DType::I64)));
+        let inputs = TextInputs::new(take("input_ids").expect("every case has tokens"));
+        TextInputs { labels: self.labels(device), ..inputs.attention_mask(take("attention_mask")) }
+    }
+
+    /// The labels that the reference was given, if it was.
+    pub fn labels(&self, device: &Device) -> Option<Labels> {
+        let data = tensors(&self.weights.join("inputs.safetensors")).remove("labels")?;
+        let ints = |data: TensorData| Tensor::<1, Int>::from_data(data, (device, DType::I64));
+        Some(match self.meta["labels"].as_str().expect("a kind") {
+            "tokens" => Labels::Tokens(Tensor::from_data(data, (device, DType::I64))),
+            "classes" => Labels::Classes(ints(data)),
+            _ => Labels::Targets(Tensor::from_data(data, (device, DType::F32))),
+        })
     }
 
     /// The flags that the reference was called with.
@@ -126,10 +145,6 @@ pub fn tensors(path: &Path) -> BTreeMap<String, TensorData> {
     data.collect()
 }
 
-fn ints(path: &Path, device: &Device) -> BTreeMap<String, Tensor<2, Int>> {
-    tensors(path).into_iter().map(|(name, data)| (name, Tensor::from_data(data, (device, DType::I64)))).collect()
-}
-
 /// Panics if a value is further than `tolerance` from what is expected.
 #[track_caller]
 pub fn assert_close<const D: usize>(name: &str, found: &Tensor<D>, expected: &TensorData, tolerance: f32) {
@@ -147,11 +162,12 @@ pub fn assert_close<const D: usize>(name: &str, found: &Tensor<D>, expected: &Te
     assert!(largest <= tolerance, "{name}: differs by {largest} at element {at}");
 }
 
-/// The largest difference of two tensors.
+/// The largest difference of two tensors, by their largest element (at least 1).
 pub fn difference<const D: usize>(a: &Tensor<D>, b: &Tensor<D>) -> f32 {
     assert_eq!(a.dims(), b.dims());
     let (a, b) = (a.to_data(), b.to_data());
-    a.iter::<f32>().zip(b.iter::<f32>()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    let largest = a.iter::<f32>().map(f32::abs).fold(1.0, f32::max);
+    a.iter::<f32>().zip(b.iter::<f32>()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max) / largest
 }
 
 /// All elements, bit by bit.
@@ -163,34 +179,27 @@ pub fn ids(tensor: &Tensor<2, Int>) -> Vec<i64> {
     tensor.to_data().iter::<i64>().collect()
 }
 
-/// Runs `$body` for each decoder with `$M` as its class.
+/// Runs `$body` for each language model, with `$M` as its class.
 macro_rules! for_each_decoder {
     ($case:ident, $M:ident => $body:block) => {{
         use burn_models::llama::LlamaForCausalLM;
         use burn_models::mistral::MistralForCausalLM;
         use burn_models::qwen2::Qwen2ForCausalLM;
         use burn_models::qwen3::Qwen3ForCausalLM;
-        for name in ["llama", "llama-tied", "llama3-rope"] {
-            let $case = $crate::support::Case::new(name);
-            type $M = LlamaForCausalLM;
-            $body
-        }
-        {
-            let $case = $crate::support::Case::new("mistral");
-            type $M = MistralForCausalLM;
-            $body
-        }
-        {
-            let $case = $crate::support::Case::new("qwen2");
-            type $M = Qwen2ForCausalLM;
-            $body
-        }
-        {
-            let $case = $crate::support::Case::new("qwen3");
-            type $M = Qwen3ForCausalLM;
-            $body
-        }
+        $crate::support::for_each_decoder!(@ $case, $M, $body,
+            LlamaForCausalLM: ["llama", "llama-tied", "llama3-rope", "llama-linear"],
+            MistralForCausalLM: ["mistral"],
+            Qwen2ForCausalLM: ["qwen2", "qwen2-windows"],
+            Qwen3ForCausalLM: ["qwen3", "qwen3-windows"],
+        );
     }};
+    (@ $case:ident, $M:ident, $body:block, $($class:ident: $names:expr,)*) => {$(
+        for name in $names {
+            type $M = $class;
+            let $case = $crate::support::Case::new(name);
+            $body
+        }
+    )*};
 }
 pub(crate) use for_each_decoder;
 

@@ -82,39 +82,21 @@ fn erased<E: Element>(element: &E, keep: Keep) -> Option<Value> {
     element.value(keep).map(|value| Box::new(value) as Value)
 }
 
-impl<const D: usize, K: Basic + 'static> ModuleOutput for Tensor<D, K>
-where
-    Tensor<D, K>: Send + Sync,
-{
+// no tuple is an element, so this does not overlap with tuples
+#[diagnostic::do_not_recommend]
+impl<E: Element> ModuleOutput for E {
     const ARITY: usize = 1;
     fn element(&self, index: usize, keep: Keep) -> Option<Value> {
         if index == 0 { erased(self, keep) } else { None }
     }
 }
 #[diagnostic::do_not_recommend]
-impl<const D: usize, K: Basic + 'static> ElementAt<0> for Tensor<D, K>
-where
-    Tensor<D, K>: Send + Sync,
-{
-    type Value = Self;
+impl<E: Element> ElementAt<0> for E {
+    type Value = E::Value;
 }
 #[diagnostic::do_not_recommend]
-impl<const D: usize, K: Basic + 'static> ElementAt<-1> for Tensor<D, K>
-where
-    Tensor<D, K>: Send + Sync,
-{
-    type Value = Self;
-}
-
-impl<T: ModuleOutput> ModuleOutput for Option<T> {
-    const ARITY: usize = T::ARITY;
-    fn element(&self, index: usize, keep: Keep) -> Option<Value> {
-        self.as_ref()?.element(index, keep)
-    }
-}
-#[diagnostic::do_not_recommend]
-impl<T: ElementAt<I>, const I: isize> ElementAt<I> for Option<T> {
-    type Value = T::Value;
+impl<E: Element> ElementAt<-1> for E {
+    type Value = E::Value;
 }
 
 impl<T: ModuleOutput, E> ModuleOutput for Result<T, E> {

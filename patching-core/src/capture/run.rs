@@ -215,7 +215,11 @@ pub fn run_captures<M: CanRecordOutputs, R: Fallible>(
 
 /// What `forward` gives, as the caller or the config wants it.
 #[doc(hidden)]
-pub fn returned<O: ModelOutput, E>(config: &impl ConfigDefaults, kwargs: &ForwardKwargs, forward: impl FnOnce() -> Result<O, E>) -> Result<Returned<O>, E> {
+pub fn returned<O: ModelOutput, E>(
+    config: &impl ConfigDefaults,
+    kwargs: &ForwardKwargs,
+    forward: impl FnOnce() -> Result<O, E>,
+) -> Result<Returned<O>, E> {
     // read before the call: `forward` may fill `kwargs` for itself
     let return_dict = kwargs.get_return_dict().or_else(|| config.return_dict());
     forward().map(|output| output.returned(return_dict))

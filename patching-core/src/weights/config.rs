@@ -37,7 +37,7 @@ pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + 
     /// Whether a model can be constructed from these values; if not, why.
     ///
     /// The place to refuse what would take for ever or all memory to construct, such as a million layers. Called for
-    /// every config that is read.
+    /// every config that is read, and before every construction that may fail.
     ///
     /// # Errors
     ///
@@ -77,6 +77,28 @@ pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + 
     }
 }
 
+/// What a `config.json` says of the kind of model, to choose a config type by.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct ConfigHead {
+    /// The `model_type`, which configs older than the field lack.
+    pub model_type: Option<String>,
+    /// The names of the classes that the checkpoint was saved from.
+    pub architectures: Option<Vec<String>>,
+}
+
+impl ConfigHead {
+    /// Reads `config.json` in the folder `dir`.
+    ///
+    /// # Errors
+    ///
+    /// When the file is absent, too large, not JSON, or has one of these fields in another form.
+    pub fn from_pretrained(dir: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let path = dir.as_ref().join(CONFIG_NAME);
+        from_text(&read_text(&path, CONFIG_LIMIT)?).map_err(|problem| ConfigError::Invalid { path, problem })
+    }
+}
+
 /// A config cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -93,6 +115,9 @@ pub enum ConfigError {
         #[source]
         problem: ConfigProblem,
     },
+    /// No model can be constructed from the config's values.
+    #[error("no model can be constructed from the config: {0}")]
+    Unbuildable(String),
 }
 
 /// What is wrong with a config.
@@ -138,12 +163,8 @@ fn one_of(names: &[&str]) -> String {
 }
 
 fn parse<C: PretrainedConfig>(text: &str) -> Result<C, ConfigProblem> {
-    #[derive(Deserialize)]
-    struct Head {
-        model_type: Option<String>,
-    }
     // Only the type is kept of this first pass, so that a huge config of the wrong kind costs nothing.
-    let head: Head = from_text(text)?;
+    let head: ConfigHead = from_text(text)?;
     let config: C = match head.model_type {
         // Configs older than the field exist; they are read as what was asked for.
         None => from_text(text)?,

@@ -20,7 +20,7 @@ mod report;
 mod save;
 mod tie;
 
-pub use config::{ConfigError, ConfigProblem, PretrainedConfig};
+pub use config::{ConfigError, ConfigHead, ConfigProblem, PretrainedConfig};
 pub use error::{LoadError, ReadError, SaveError};
 pub use layout::{LayoutRules, Operation, ParameterLayout};
 pub use options::{LoadOptions, Progress, ProgressCallback, ReadMode, SaveOptions};

@@ -6,7 +6,7 @@ use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Device;
 
 use super::apply::apply;
-use super::config::PretrainedConfig;
+use super::config::{ConfigError, PretrainedConfig};
 use super::error::{LoadError, SaveError};
 use super::layout::LayoutRules;
 use super::options::{LoadOptions, SaveOptions};
@@ -149,6 +149,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
 
 /// Every construction on behalf of a caller passes here.
 fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device) -> Result<M, LoadError> {
+    config.validate().map_err(ConfigError::Unbuildable)?;
     Ok(M::new(config, &Init::new(device)))
 }
 

@@ -1,6 +1,7 @@
 //! Recording, by behaviour: exactly these values, in this order, and nothing else.
 
 mod burn_operations;
+mod cost;
 mod defaults;
 mod early_exit;
 mod model;

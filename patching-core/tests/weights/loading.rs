@@ -8,8 +8,8 @@ use burn::nn::Linear;
 use burn::tensor::{DType, Device, FloatDType, Tensor};
 use patching_core::class::Init;
 use patching_core::weights::{
-    CastReason, Checkpoint, ConfigError, ConfigProblem, LoadError, LoadOptions, PreTrainedModel, PretrainedConfig,
-    ReadError, ReadMode,
+    CastReason, Checkpoint, ConfigError, ConfigHead, ConfigProblem, LoadError, LoadOptions, PreTrainedModel,
+    PretrainedConfig, ReadError, ReadMode,
 };
 
 use crate::support::{ToyConfig, ToyForCausalLM, ToyModel, devices, file_of, fixture, ndarray, values};
@@ -276,6 +276,13 @@ fn config_errors_name_the_file_and_the_field() {
     assert!(error(&deep).contains("EOF"));
     let deep = format!("{deep}{}}}", "]".repeat(100_000));
     assert!(error(&deep).contains("recursion limit"));
+}
+
+#[test]
+fn the_kind_of_model_can_be_told_without_its_config() {
+    let head = ConfigHead::from_pretrained(fixture("qwen3")).expect("reads");
+    assert_eq!(head.model_type.as_deref(), Some("qwen3"));
+    assert_eq!(head.architectures, Some(vec!["Qwen3ForCausalLM".to_owned()]));
 }
 
 #[test]

@@ -9,4 +9,5 @@ mod memory;
 mod replacing;
 mod round_trip;
 mod saving;
+mod slots;
 mod ties;

@@ -98,11 +98,12 @@ pub fn self_attention(
         Some(cache) => cache.update(shape.layer_idx, key, value),
         None => (key, value),
     };
+    let keys = key.dims()[2];
     let inputs = Attention {
         query,
         key,
         value,
-        mask: context.mask(shape.window),
+        mask: context.mask(shape.window, keys),
         position_bias: None,
         scaling: shape.scaling,
         weights_wanted: is_wanted(1),

@@ -49,6 +49,7 @@ fn bias_of(mask: &AttentionMask, scores: &Tensor<4>) -> Option<Tensor<4>> {
         is_causal: true,
         window: None,
         padding: None,
+        segments: None,
         dtype: scores.dtype(),
         device: scores.device(),
     };

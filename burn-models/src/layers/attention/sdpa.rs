@@ -2,7 +2,7 @@ use super::{Attention, AttentionOutput, eager_attention};
 use crate::layers::embedding::{is_flex, is_ndarray};
 use burn::tensor::module::attention;
 use burn::tensor::ops::AttentionModuleOptions;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 
 /// Burn's fused attention; where weights are wanted, the same by the formula.
 ///
@@ -11,7 +11,9 @@ use burn::tensor::{Device, Tensor};
 pub fn sdpa_attention(inputs: Attention) -> AttentionOutput {
     let [_, heads, queries, _] = inputs.query.dims();
     let kernel = Kernel::of(&inputs.query.device());
-    if inputs.weights_wanted || queries == 1 || kernel == Kernel::None {
+    // A kernel that widens f16 would not let its lowest number outweigh the scores.
+    let is_too_narrow = inputs.mask.bias.is_some() && inputs.query.dtype() == DType::F16;
+    if inputs.weights_wanted || queries == 1 || kernel == Kernel::None || is_too_narrow {
         return eager_attention(inputs);
     }
     let [_, key_heads, _, _] = inputs.key.dims();

@@ -1,0 +1,41 @@
+use patching_core::weights::{ConfigError, LoadError};
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a checkpoint was not loaded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AutoError {
+    /// The checkpoint is of a family that is not known here.
+    #[error("unknown model_type `{found}`{}, expected one of: {}", crate::error::did_you_mean(.found, .known), .known.join(", "))]
+    UnknownFamily {
+        /// The config's `model_type`.
+        found: String,
+        /// Those that are known.
+        known: Vec<&'static str>,
+    },
+
+    /// The config does not say what it is the config of.
+    #[error("`{}` has neither a `model_type` nor a known class in `architectures`", path.display())]
+    NoFamily {
+        /// The config.
+        path: PathBuf,
+    },
+
+    /// The class that the checkpoint was saved from is not known here.
+    #[error("unknown architecture `{found}`{}, expected one of: {}", crate::error::did_you_mean(.found, .known), .known.join(", "))]
+    UnknownArchitecture {
+        /// The first of the config's `architectures`.
+        found: String,
+        /// Those that are known.
+        known: Vec<String>,
+    },
+
+    /// The config cannot be read.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+
+    /// The weights cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}

@@ -1,0 +1,122 @@
+use super::{ConfigError, DecoderConfig, LayerType};
+use crate::layers::attention::AttentionInterface;
+
+/// More layers than any model has.
+pub const MAX_LAYERS: usize = 4096;
+
+/// More parameters than any model has.
+pub const MAX_PARAMETERS: u64 = 1 << 44;
+
+/// More labels than any classifier has.
+const MAX_LABELS: usize = 1 << 24;
+
+/// More than any single size of a model is.
+const MAX_SIZE: usize = 1 << 28;
+
+/// Checks that a decoder can be built from `config`, without building anything.
+///
+/// # Errors
+///
+/// Names the first field that does not fit.
+pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError> {
+    let sizes = [
+        ("vocab_size", config.vocab_size()),
+        ("hidden_size", config.hidden_size()),
+        ("intermediate_size", config.intermediate_size()),
+        ("num_attention_heads", config.num_attention_heads()),
+        ("num_key_value_heads", config.num_key_value_heads()),
+        ("head_dim", config.head_dim()),
+    ];
+    for (field, found) in sizes {
+        if found == 0 || found > MAX_SIZE {
+            return Err(ConfigError::out_of_range(field, found, format!("1 to {MAX_SIZE}")));
+        }
+    }
+    let layers = config.num_hidden_layers();
+    if layers > MAX_LAYERS {
+        return Err(ConfigError::out_of_range("num_hidden_layers", layers, format!("at most {MAX_LAYERS}")));
+    }
+    multiple_of(
+        ("num_attention_heads", config.num_attention_heads()),
+        ("num_key_value_heads", config.num_key_value_heads()),
+    )?;
+    config.rope_parameters().validate(config.head_dim())?;
+    for (field, value) in [("rms_norm_eps", config.rms_norm_eps()), ("initializer_range", config.initializer_range())] {
+        if !(value.is_finite() && value >= 0.0) {
+            return Err(ConfigError::out_of_range(field, value, "zero or a positive number"));
+        }
+    }
+    if let Some(layer) = (0..layers).find(|layer| config.sliding_window(*layer) == Some(0)) {
+        return Err(ConfigError::out_of_range("sliding_window", 0, format!("at least 1, as layer {layer} uses it")));
+    }
+    let labels = config.general().num_labels();
+    if labels == 0 || labels > MAX_LABELS {
+        return Err(ConfigError::out_of_range("num_labels", labels, format!("1 to {MAX_LABELS}")));
+    }
+    for key in ["hidden_states", "attentions"] {
+        config.general().check_output(key)?;
+    }
+    let found = parameters(config);
+    if found > MAX_PARAMETERS {
+        return Err(ConfigError::TooLarge { found, limit: MAX_PARAMETERS });
+    }
+    AttentionInterface::check(config.general().attn_implementation.as_deref())
+}
+
+/// Checks that the first is a multiple of the second.
+pub(crate) fn multiple_of(
+    (field, found): (&'static str, usize),
+    (divisor_field, divisor): (&'static str, usize),
+) -> Result<(), ConfigError> {
+    if divisor == 0 || !found.is_multiple_of(divisor) {
+        return Err(ConfigError::NotAMultiple { field, found, divisor_field, divisor });
+    }
+    Ok(())
+}
+
+/// The window of layer `layer` where each layer may have one: as `layer_types` says, or else from
+/// `max_window_layers` on.
+pub(crate) fn layered_window(
+    window: Option<usize>,
+    max_window_layers: usize,
+    layer_types: Option<&[LayerType]>,
+    layer: usize,
+) -> Option<usize> {
+    let slides = match layer_types {
+        Some(types) => types.get(layer) == Some(&LayerType::SlidingAttention),
+        None => layer >= max_window_layers,
+    };
+    window.filter(|_| slides)
+}
+
+/// Checks that there is one layer type for each layer, and a window where one slides.
+pub(crate) fn validate_layer_types(
+    layer_types: Option<&[LayerType]>,
+    layers: usize,
+    window: Option<usize>,
+) -> Result<(), ConfigError> {
+    let Some(types) = layer_types else {
+        return Ok(());
+    };
+    if types.len() != layers {
+        return Err(ConfigError::WrongLength { field: "layer_types", found: types.len(), expected: layers });
+    }
+    if window.is_none() && types.contains(&LayerType::SlidingAttention) {
+        return Err(ConfigError::Missing {
+            field: "sliding_window",
+            because: "`sliding_attention` in `layer_types` (with `use_sliding_window`)".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// The number of parameters of the large matrices.
+fn parameters<C: DecoderConfig>(config: &C) -> u64 {
+    let heads = (config.num_attention_heads() as u64)
+        .saturating_add(config.num_key_value_heads() as u64)
+        .saturating_mul(2 * config.head_dim() as u64);
+    let hidden = config.hidden_size() as u64;
+    let layer = heads.saturating_add(3 * config.intermediate_size() as u64).saturating_mul(hidden);
+    let embeddings = (2 * config.vocab_size() as u64).saturating_mul(hidden);
+    layer.saturating_mul(config.num_hidden_layers() as u64).saturating_add(embeddings)
+}

@@ -1,0 +1,57 @@
+//! The smallest cases on wgpu; without a graphics card a software Vulkan driver serves.
+
+use crate::support::{Case, TOLERANCE, assert_close, run};
+use burn::tensor::{Device, DeviceKind};
+use burn_models::llama::LlamaForCausalLM;
+use burn_models::mistral::MistralForCausalLM;
+use burn_models::models::CausalLM;
+use burn_models::qwen2::Qwen2ForCausalLM;
+use burn_models::qwen3::Qwen3ForCausalLM;
+use patching_core::prelude::*;
+
+fn check<M: CausalLM + PreTrainedModel>(name: &str) {
+    let device = Device::wgpu(DeviceKind::DefaultDevice);
+    let case = Case::new(name);
+    let model: M = case.load(&device);
+    let output = run(&case, &model, &device);
+    let expected = case.expected("outputs.safetensors");
+    assert!(expected.len() > 3, "there is something to compare");
+    for (key, expected) in &expected {
+        let (kind, index) = key.split_once('.').unwrap_or((key, ""));
+        let at = || index.parse().expect("an index");
+        match kind {
+            "hidden_states" => assert_close(key, output.hidden_states.get(at()).expect("recorded"), expected, TOLERANCE),
+            "attentions" => assert_close(key, output.attentions.get(at()).expect("recorded"), expected, TOLERANCE),
+            _ => assert_close(key, &output.logits, expected, TOLERANCE),
+        }
+    }
+    // the fused path, where nothing is recorded
+    let off = ForwardKwargs::new().use_cache(false);
+    let output = model.forward_causal(case.inputs(&device), &off).expect("runs");
+    assert_close("logits alone", &output.logits, &expected["logits"], TOLERANCE);
+}
+
+#[test]
+fn llama_tied() {
+    check::<LlamaForCausalLM>("llama-tied");
+}
+
+#[test]
+fn llama3_rope() {
+    check::<LlamaForCausalLM>("llama3-rope");
+}
+
+#[test]
+fn mistral() {
+    check::<MistralForCausalLM>("mistral");
+}
+
+#[test]
+fn qwen2() {
+    check::<Qwen2ForCausalLM>("qwen2");
+}
+
+#[test]
+fn qwen3() {
+    check::<Qwen3ForCausalLM>("qwen3");
+}
