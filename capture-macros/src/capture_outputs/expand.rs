@@ -21,6 +21,7 @@ pub(super) fn expand(forward: &Forward, core: &TokenStream) -> TokenStream {
         captures(forward, core),
         returned(forward, core),
         plan(forward, core),
+        runner(forward, core),
         parts(forward, core),
         body(forward, core),
         output(&forward.output),
@@ -63,8 +64,13 @@ fn run_body(forward: &Forward, core: &TokenStream) -> TokenStream {
 /// The user's method, as its callers see it.
 fn outer(forward: &Forward, core: &TokenStream) -> TokenStream {
     let Forward { attrs, vis, outer, this, .. } = forward;
-    let (parts, request, options, body) =
-        (forward.hidden("parts"), request(forward), options(forward, core), run_body(forward, core));
+    let (runner, parts, request, options, body) = (
+        forward.hidden("runner"),
+        forward.hidden("parts"),
+        request(forward),
+        options(forward, core),
+        run_body(forward, core),
+    );
     let from_result = {
         let fallible = fallible(forward, core);
         quote_spanned!(forward.output.span()=> #fallible::from_result)
@@ -73,7 +79,7 @@ fn outer(forward: &Forward, core: &TokenStream) -> TokenStream {
         #(#attrs)*
         #vis #outer {
             let (__capture_model, __capture_config) = #this.#parts();
-            #from_result(#core::__private::run(__capture_model, __capture_config, #request, #options, #body))
+            #from_result(#core::__private::Runs::run(&#this.#runner(), __capture_model, __capture_config, #request, #options, #body))
         }
     }
 }
@@ -92,8 +98,14 @@ fn sibling(forward: &Forward, name: Ident, value: &TokenStream, core: &TokenStre
 fn captures(forward: &Forward, core: &TokenStream) -> TokenStream {
     let Forward { vis, this, outer, .. } = forward;
     let sig = sibling(forward, forward.beside("captures"), &quote!(Captures), core);
-    let (parts, request, options, body, lints) =
-        (forward.hidden("parts"), request(forward), options(forward, core), run_body(forward, core), lints());
+    let (runner, parts, request, options, body, lints) = (
+        forward.hidden("runner"),
+        forward.hidden("parts"),
+        request(forward),
+        options(forward, core),
+        run_body(forward, core),
+        lints(),
+    );
     let doc = format!(
         "Runs [`{0}`](Self::{0}) for its recorded values alone: it stops once they are there, and what it would have \
          computed after that is not in the result.\n\n# Errors\n\nThose of `{0}`.",
@@ -104,7 +116,7 @@ fn captures(forward: &Forward, core: &TokenStream) -> TokenStream {
         #lints
         #vis #sig {
             let (__capture_model, __capture_config) = #this.#parts();
-            #core::__private::run_captures(__capture_model, __capture_config, #request, #options, #body)
+            #core::__private::Runs::run_captures(&#this.#runner(), __capture_model, __capture_config, #request, #options, #body)
         }
     }
 }
@@ -112,8 +124,14 @@ fn captures(forward: &Forward, core: &TokenStream) -> TokenStream {
 fn returned(forward: &Forward, core: &TokenStream) -> TokenStream {
     let Forward { vis, this, names, outer, .. } = forward;
     let sig = sibling(forward, forward.beside("returned"), &quote!(Returned), core);
-    let (parts, request, fallible, name, lints) =
-        (forward.hidden("parts"), request(forward), fallible(forward, core), &outer.ident, lints());
+    let (runner, parts, request, fallible, name, lints) = (
+        forward.hidden("runner"),
+        forward.hidden("parts"),
+        request(forward),
+        fallible(forward, core),
+        &outer.ident,
+        lints(),
+    );
     let call = quote_spanned!(forward.output.span()=> || #fallible::into_result(#this.#name(#(#names),*)));
     let doc = format!(
         "Runs [`{0}`](Self::{0}) and gives its output as `return_dict` says: the struct, or the tuple of its present \
@@ -125,7 +143,7 @@ fn returned(forward: &Forward, core: &TokenStream) -> TokenStream {
         #lints
         #vis #sig {
             let (_, __capture_config) = #this.#parts();
-            #core::__private::returned(__capture_config, #request, #call)
+            #core::__private::Runs::returned(&#this.#runner(), __capture_config, #request, #call)
         }
     }
 }
@@ -147,10 +165,27 @@ fn plan(forward: &Forward, core: &TokenStream) -> TokenStream {
     }
 }
 
-/// The model and its config, checked in this one place: a mistake in either is one error, not one for each method.
+/// The types of the result, checked in this one place, where they are written: a mistake is one error, not one for each
+/// method.
+fn runner(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let (output, fallible, lints) = (&forward.output, fallible(forward, core), lints());
+    let (name, this, span) = (forward.hidden("runner"), &forward.this, output.span());
+    let core = placed(core, span);
+    // the error's type may mention them
+    let lifetimes = forward.outer.generics.lifetimes();
+    quote_spanned! {span=>
+        #[doc(hidden)]
+        #lints
+        #[inline]
+        fn #name<#(#lifetimes),*>(&#this) -> impl #core::__private::Runs<#fallible::Output, #fallible::Error> {
+            #core::__private::Runner::of::<#output>()
+        }
+    }
+}
+
+/// The model and its config, for the same reason.
 fn parts(forward: &Forward, core: &TokenStream) -> TokenStream {
-    let (name, lints) = (forward.hidden("parts"), lints());
-    let this = &forward.this;
+    let (name, this, lints) = (forward.hidden("parts"), &forward.this, lints());
     let config = match &forward.config {
         Some(config) => config.to_token_stream(),
         None => quote_spanned!(this.span()=> #this.config),

@@ -180,7 +180,8 @@ fn capture_outputs_wraps_the_body() {
                     Output,
                     MyError,
                 > as ::patching_core::capture::Fallible>::from_result(
-                    ::patching_core::__private::run(
+                    ::patching_core::__private::Runs::run(
+                        &self.__capture_forward_runner(),
                         __capture_model,
                         __capture_config,
                         kwargs,
@@ -227,7 +228,8 @@ fn capture_outputs_wraps_the_body() {
                 <Result<Output, MyError> as ::patching_core::capture::Fallible>::Error,
             > {
                 let (__capture_model, __capture_config) = self.__capture_forward_parts();
-                ::patching_core::__private::run_captures(
+                ::patching_core::__private::Runs::run_captures(
+                    &self.__capture_forward_runner(),
                     __capture_model,
                     __capture_config,
                     kwargs,
@@ -273,7 +275,8 @@ fn capture_outputs_wraps_the_body() {
                 <Result<Output, MyError> as ::patching_core::capture::Fallible>::Error,
             > {
                 let (_, __capture_config) = self.__capture_forward_parts();
-                ::patching_core::__private::returned(
+                ::patching_core::__private::Runs::returned(
+                    &self.__capture_forward_runner(),
                     __capture_config,
                     kwargs,
                     || <Result<
@@ -299,6 +302,17 @@ fn capture_outputs_wraps_the_body() {
             > {
                 let (__capture_model, __capture_config) = self.__capture_forward_parts();
                 ::patching_core::__private::plan(__capture_model, __capture_config, kwargs)
+            }
+            #[doc(hidden)]
+            #[allow(dead_code, deprecated, clippy::all, clippy::pedantic)]
+            #[inline]
+            fn __capture_forward_runner(
+                &self,
+            ) -> impl ::patching_core::__private::Runs<
+                <Result<Output, MyError> as ::patching_core::capture::Fallible>::Output,
+                <Result<Output, MyError> as ::patching_core::capture::Fallible>::Error,
+            > {
+                ::patching_core::__private::Runner::of::<Result<Output, MyError>>()
             }
             #[doc(hidden)]
             #[allow(dead_code, deprecated, clippy::all, clippy::pedantic)]

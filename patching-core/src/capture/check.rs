@@ -27,6 +27,11 @@ impl<T> HoldsSomething for Captured<T> {}
 
 /// A field `Self` holds element `I` of class `C`: one bound, so that one mistake is one error. Of a field that does
 /// not exist it says nothing.
+#[diagnostic::on_unimplemented(
+    message = "the field of this key is `{Self}`, which cannot hold element {I} of `{C}`",
+    label = "recorded into a field `{Self}`",
+    note = "make the field a `Captured<…>` of what the class returns there"
+)]
 // no `do_not_recommend` on the impl: it would hide which condition failed
 pub trait Records<C, const I: isize> {
     /// The class's name.
