@@ -27,6 +27,7 @@ pub(super) fn expand(model: &Model<'_>, core: &TokenStream) -> TokenStream {
     };
     quote! {
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl #impl_generics #core::capture::CanRecordOutputs for #ident #ty #clause {
             const MODEL: &'static str = #name;
             #[allow(unused_braces)]

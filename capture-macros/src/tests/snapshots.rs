@@ -436,6 +436,7 @@ fn a_declaration_is_a_constant() {
     let tokens = can_record_outputs::entry(item, &core()).expect("valid");
     expect![[r##"
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl<const N: usize> ::patching_core::capture::CanRecordOutputs for Model<N>
         where
             Model<N>: ::patching_core::__private::Module + 'static,
@@ -508,6 +509,7 @@ fn an_output_knows_its_fields() {
             }
         }
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl ::patching_core::capture::ModelOutput for Output {
             const NAME: &'static str = "Output";
             const KEYS: &'static [&'static str] = &["hidden_states"];
@@ -554,6 +556,7 @@ fn an_output_knows_its_fields() {
             }
         }
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl ::patching_core::capture::OutputField for Output {
             fn output_value(
                 &self,
@@ -577,6 +580,7 @@ fn a_config_answers_for_its_fields() {
     let tokens = config_defaults::entry(item, &core()).expect("valid");
     expect![[r##"
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl ::patching_core::capture::ConfigDefaults for Config {
             fn output_flag(
                 &self,
