@@ -25,11 +25,15 @@ fn arguments_of_every_form_reach_the_body_and_the_request() {
     assert_eq!(six, 6.0);
     assert_eq!(output.depth, Depth(3 + usize::from(false)), "an explicit argument wins, the config's cache is off");
     assert_eq!(output.hidden_states.len(), 3);
-    assert_eq!(output.attentions.iter().map(|(at, path, _)| (at, path.to_owned())).collect::<Vec<_>>(), [
-        (0, "layers.0.self_attn".to_owned()),
-        (1, "layers.1.self_attn".to_owned())
-    ]);
-    assert_eq!(output.names.iter().map(|(at, _, _)| at).collect::<Vec<_>>(), [1], "a selection as an argument of its own");
+    assert_eq!(
+        output.attentions.iter().map(|(at, path, _)| (at, path.to_owned())).collect::<Vec<_>>(),
+        [(0, "layers.0.self_attn".to_owned()), (1, "layers.1.self_attn".to_owned())]
+    );
+    assert_eq!(
+        output.names.iter().map(|(at, _, _)| at).collect::<Vec<_>>(),
+        [1],
+        "a selection as an argument of its own"
+    );
 }
 
 #[test]
@@ -40,7 +44,9 @@ fn what_is_left_out_comes_from_the_config() {
     let none = ForwardKwargs::new();
     let call = |use_cache, depth| {
         let inputs = Inputs { embeddings: &embeddings, _more: 0 };
-        model.forward(inputs, |_| {}, [], use_cache, depth, None, Flag::Unset, &none, none.clone()).map(|output| output.depth)
+        model
+            .forward(inputs, |_| {}, [], use_cache, depth, None, Flag::Unset, &none, none.clone())
+            .map(|output| output.depth)
     };
     assert_eq!(call(None, None).expect("runs"), Depth(10));
     assert_eq!(call(Some(false), Some(1)).expect("runs"), Depth(1));
@@ -55,7 +61,8 @@ fn a_run_for_captures_leaves_at_the_head_of_the_loop() {
     let request = ForwardKwargs::new().output_hidden_states(0);
     let none = ForwardKwargs::new();
     let visit = |n| visited.borrow_mut().push(n);
-    let mut captures = model.forward_captures(inputs, visit, [5], None, None, None, Flag::Unset, &none, request).expect("complete");
+    let mut captures =
+        model.forward_captures(inputs, visit, [5], None, None, None, Flag::Unset, &none, request).expect("complete");
     assert_eq!(captures.take::<Tensor<3>>("hidden_states").expect("recorded").iter().count(), 1);
     // the closure's own loop runs to its end, the loop over `extra` is never reached
     assert_eq!(*visited.borrow(), [1, 2]);
@@ -81,15 +88,22 @@ fn return_dict_is_the_callers_then_the_configs() {
 fn a_select_strategy_that_does_not_exist_is_an_error() {
     let model = Second::new(config(), &Init::new(&device()));
     let embeddings = Tensor::<3>::ones([1, 2, 4], &device());
-    let error = model.encode(&embeddings, Some("half".to_owned()), None, &ForwardKwargs::new()).expect_err("no such strategy");
+    let error =
+        model.encode(&embeddings, Some("half".to_owned()), None, &ForwardKwargs::new()).expect_err("no such strategy");
     let ModelError::Capture(error) = error;
     assert_eq!(error.to_string(), "`half` is no select strategy: expected `default` or `full`");
 }
 
 #[test]
 fn classes_are_known_to_the_program() {
-    let known: Vec<_> = burnlens::patching_core::class::known_classes().map(|class| (class.name, class.module)).collect();
-    for class in [("Attention", "macros::model::private"), ("Block", "macros::model"), ("Local", "macros::model"), ("Written", "macros::model")] {
+    let known: Vec<_> =
+        burnlens::patching_core::class::known_classes().map(|class| (class.name, class.module)).collect();
+    for class in [
+        ("Attention", "macros::model::private"),
+        ("Block", "macros::model"),
+        ("Local", "macros::model"),
+        ("Written", "macros::model"),
+    ] {
         assert!(known.contains(&class), "{class:?} in {known:?}");
     }
 }
@@ -98,6 +112,10 @@ fn classes_are_known_to_the_program() {
 fn a_plan_names_the_slots() {
     let model = Model::new(config(), &Init::new(&device()));
     let plan = model.forward_plan(&ForwardKwargs::new().output_attentions(1)).expect("a plan");
-    let kept: Vec<_> = plan.keys().iter().flat_map(|key| key.values().filter(|value| value.is_kept).map(|value| value.path.to_owned())).collect();
+    let kept: Vec<_> = plan
+        .keys()
+        .iter()
+        .flat_map(|key| key.values().filter(|value| value.is_kept).map(|value| value.path.to_owned()))
+        .collect();
     assert_eq!(kept, ["layers.1.self_attn"]);
 }

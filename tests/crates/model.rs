@@ -228,7 +228,8 @@ impl Second {
         is_causal: Option<bool>,
         kwargs: &ForwardKwargs,
     ) -> Fallibly<Output> {
-        let depth = Depth(vision_feature_select_strategy.map_or(0, |text| text.len()) + usize::from(is_causal == Some(true)));
+        let depth =
+            Depth(vision_feature_select_strategy.map_or(0, |text| text.len()) + usize::from(is_causal == Some(true)));
         let _ = kwargs;
         Ok(Output::new(self.layer.forward(hidden_states)?, depth))
     }

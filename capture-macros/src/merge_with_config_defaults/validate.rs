@@ -33,7 +33,8 @@ pub(super) fn check(function: &ImplItemFn, args: Args, errors: &mut Errors) -> M
     }
     let mut merged = Vec::new();
     for argument in &arguments {
-        if !is_known(argument) && !(argument.plain.is_some() && args.names.contains(&argument.name)) {
+        let is_named = argument.plain.is_some() && args.names.contains(&argument.name);
+        if !(is_named || is_known(argument)) {
             continue;
         }
         let rule = Rule::of(&argument.name);
