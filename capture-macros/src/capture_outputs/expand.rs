@@ -77,6 +77,7 @@ fn outer(forward: &Forward, core: &TokenStream) -> TokenStream {
     };
     quote! {
         #(#attrs)*
+        #[allow(clippy::useless_conversion)]
         #vis #outer {
             let (__capture_model, __capture_config) = #this.#parts();
             #from_result(#core::__private::Runs::run(&#this.#runner(), __capture_model, __capture_config, #request, #options, #body))

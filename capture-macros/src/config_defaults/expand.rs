@@ -38,6 +38,7 @@ pub(super) fn expand(config: &Config<'_>, core: &TokenStream) -> TokenStream {
     quote! {
         #[automatically_derived]
         #[diagnostic::do_not_recommend]
+        #[allow(clippy::useless_conversion)]
         impl #impl_generics #core::capture::ConfigDefaults for #ident #ty #clause {
             #output_flag
             #(#settings)*

@@ -169,6 +169,7 @@ fn capture_outputs_wraps_the_body() {
         impl Model {
             /// Runs.
             #[must_use]
+            #[allow(clippy::useless_conversion)]
             pub fn forward(
                 &self,
                 __capture_argument_0: Inputs,
@@ -581,6 +582,7 @@ fn a_config_answers_for_its_fields() {
     expect![[r##"
         #[automatically_derived]
         #[diagnostic::do_not_recommend]
+        #[allow(clippy::useless_conversion)]
         impl ::patching_core::capture::ConfigDefaults for Config {
             fn output_flag(
                 &self,

@@ -58,6 +58,7 @@ pub trait CapturesOutputs {
 
 /// Answers for models without `#[capture_outputs]`, whose macro writes an inherent function of the same name.
 pub trait NoCaptureOutputs {
+    /// The output struct, in the form that the macro's own function gives it.
     fn __capture_output() -> &'static <Self as CapturesOutputs>::Output
     where
         Self: CapturesOutputs,
@@ -70,7 +71,9 @@ impl<T> NoCaptureOutputs for T {}
 /// Reads the output struct out of what a `forward` returns, whichever alias it is written with. Only its type is
 /// looked at.
 pub trait InResult {
+    /// The output struct.
     type Output: 'static;
+    /// The output struct.
     fn __capture_read(&'static self) -> &'static Self::Output {
         unreachable!("only its type is looked at")
     }
@@ -85,6 +88,7 @@ impl<O: 'static> InResult for Option<O> {
 
 /// The same for an output that should be in a `Result` and is not, which is reported elsewhere.
 pub trait NotInResult {
+    /// The output struct.
     fn __capture_read(&'static self) -> &'static Self {
         unreachable!("only its type is looked at")
     }
@@ -97,6 +101,7 @@ impl<O: ModelOutput> NotInResult for O {}
     note = "`num_hidden_layers_key` names a field of the config that is a `usize` or another unsigned integer"
 )]
 pub trait LayerCount {
+    /// The number; `None` if the config leaves it out.
     fn layer_count(&self) -> Option<usize>;
 }
 impl LayerCount for usize {
