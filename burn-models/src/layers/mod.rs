@@ -13,6 +13,7 @@ mod mask;
 mod mlp;
 mod norm;
 mod rotary;
+mod swiglu;
 
 pub use activation::Activation;
 pub(crate) use cache::CacheFits;
@@ -27,3 +28,4 @@ pub use mask::{AttentionMask, MaskRequest, eager_mask, sdpa_mask};
 pub use mlp::gated_mlp;
 pub use norm::rms_norm;
 pub use rotary::{Rotary, apply_rotary, inverse_frequencies, rotary_tables};
+pub use swiglu::silu_gated;

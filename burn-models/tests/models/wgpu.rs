@@ -20,7 +20,9 @@ fn check<M: CausalLM + PreTrainedModel>(name: &str) {
         let (kind, index) = key.split_once('.').unwrap_or((key, ""));
         let at = || index.parse().expect("an index");
         match kind {
-            "hidden_states" => assert_close(key, output.hidden_states.get(at()).expect("recorded"), expected, TOLERANCE),
+            "hidden_states" => {
+                assert_close(key, output.hidden_states.get(at()).expect("recorded"), expected, TOLERANCE)
+            }
             "attentions" => assert_close(key, output.attentions.get(at()).expect("recorded"), expected, TOLERANCE),
             _ => assert_close(key, &output.logits, expected, TOLERANCE),
         }
