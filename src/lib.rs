@@ -59,12 +59,9 @@
 #![forbid(unsafe_code)]
 
 pub use burn_models;
+// The macros name the runtime by its path, also through this crate.
 pub use patching_core;
+pub use patching_core::prelude;
 pub use patching_core::{
     CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class,
 };
-
-/// What a model author and a user need: `use burnlens::prelude::*`.
-pub mod prelude {
-    pub use patching_core::prelude::*;
-}

@@ -3,6 +3,7 @@ use burn::tensor::Tensor;
 use patching_core::capture::OutputValue;
 use patching_core::prelude::*;
 
+#[diagnostic::do_not_recommend]
 impl OutputField for Cache {
     fn output_value(&self) -> Option<OutputValue> {
         Some(OutputValue::Opaque("Cache"))

@@ -7,7 +7,9 @@
 //! The data are random letters, a block of which repeats, so the model cannot learn by heart what comes next. It finds
 //! the way that every larger language model finds as well: a head of layer 0 copies to each token what stood before
 //! it, and a head of layer 1 looks for a token that stood after the same one before. The second is called an induction
-//! head. On two cores it takes 40 seconds, and on one machine it gives the same weights each time. The program prints how much attention they give to what they should look at.
+//! head. The program prints how much attention they give to what they should look at.
+//!
+//! It takes 40 seconds on two cores, and gives the same weights each time on the same machine.
 
 mod data;
 mod scores;

@@ -110,9 +110,11 @@ pub(crate) fn attention_in_words(model: &AnyModel, plan: &CapturePlan) -> String
     match &leave_fused(model, plan)[..] {
         [] if name == EAGER => format!("{name}, which is not fused"),
         [] => format!("{name}, fused in every layer"),
-        [only] => format!("{name}, but by the formula in {only}, whose weights are recorded"),
-        [first, .., last] => {
-            format!("{name}, but by the formula from {first} to {last}, whose weights are recorded")
+        few if few.len() <= 3 => format!("{name}, fused except in {}, whose weights are recorded", few.join(", ")),
+        [first, rest @ ..] => {
+            let last = rest.last().unwrap_or(first);
+            let layers = rest.len() + 1;
+            format!("{name}, fused except in {layers} layers ({first} to {last}), whose weights are recorded")
         }
     }
 }

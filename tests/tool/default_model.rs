@@ -61,6 +61,8 @@ fn without_arguments_its_heads_are_shown() {
     let induction =
         |head: &&Value| head["layer"] == 1 && head["most_attended"] == 5 && weight(head, "after_same") > 0.5;
     assert!(heads.iter().any(|head| induction(&head)), "{heads:?}");
+    assert_eq!(summary["next_token"]["id"], 3 + i64::from(b'p' - b'a'));
+    assert!(weight(&summary["next_token"], "probability") > 0.9, "{summary}");
     let previous = |head: &&Value| head["layer"] == 0 && head["most_attended"] == 10 && weight(head, "previous") > 0.5;
     assert!(heads.iter().any(|head| previous(&head)), "{heads:?}");
 }

@@ -52,6 +52,7 @@ macro_rules! decoder_config {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl patching_core::capture::ConfigDefaults for $config {
             fn output_flag(&self, key: &str) -> Option<patching_core::capture::Flag> {
                 self.general.output_flag(key)

@@ -1,6 +1,7 @@
 //! What `#[derive(CanRecordOutputs)]` generates.
 
 use super::model::{Class, Entry, Model, Target};
+use crate::shared::placed;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
@@ -26,11 +27,13 @@ pub(super) fn expand(model: &Model<'_>, core: &TokenStream) -> TokenStream {
     };
     quote! {
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl #impl_generics #core::capture::CanRecordOutputs for #ident #ty #clause {
             const MODEL: &'static str = #name;
+            #[allow(unused_braces)]
             const RECORDERS: &'static [#core::capture::OutputRecorder] = {
                 #[allow(unused_imports)]
-                use #core::__private::NoCaptureOutputs as _;
+                use #core::__private::{InResult as _, NoCaptureOutputs as _, NotInResult as _};
                 &[#(#recorded),*]
             };
             fn output_recorders(&self) -> &#core::capture::OutputRecorders {
@@ -45,16 +48,18 @@ fn recorder(model: &Ident, entry: &Entry, target: &Target, core: &TokenStream) -
     let (key, field) = (entry.key(), &entry.key);
     // one span for all keys: a model without `#[capture_outputs]` is told so once
     let output = quote_spanned!(model.span()=> Self::__capture_output());
-    let probe = quote_spanned!(field.span()=> || &#output.#field);
+    let probe = quote_spanned!(field.span()=> { || &#output.__capture_read().#field });
+    let place = placed(core, field.span());
+    let probe = quote_spanned!(field.span()=> #place::capture::Key::__new(#key, #probe));
     let (index, index_span) = target.index.unwrap_or((entry.default_index(), target.span));
     let mut index = Literal::isize_suffixed(index);
     index.set_span(index_span);
     let made = match &target.class {
         Class::Path(class) => {
-            quote_spanned!(class.span()=> #core::capture::OutputRecorder::__class::<#class, #index, _>(#key, #probe))
+            quote_spanned!(class.span()=> #probe.__class::<#class, #index>())
         }
         Class::Name(class) => {
-            quote_spanned!(class.span()=> #core::capture::OutputRecorder::__name(#key, #class, #index, #probe))
+            quote_spanned!(class.span()=> #probe.__name(#class, #index))
         }
     };
     let layer_name = target.layer_name.as_ref().map(|name| quote!(.__layer_name(#name)));
@@ -75,7 +80,7 @@ fn count(path: &LitStr, core: &TokenStream) -> TokenStream {
     let fields = quote_spanned!(span=> #(.#fields)*);
     // a name of ours has our hygiene, also where the text comes out of a `macro_rules!`
     let model = Ident::new("__capture_model", Span::call_site());
-    let number = quote_spanned!(span=> #core::__private::LayerCount::layer_count(&#model.config #fields));
+    let number = quote_spanned!(span=> #core::__private::LayerCount::layer_count({ &#model.config #fields }));
     quote!(.__num_hidden_layers(|#model| {
         let #model = #model.downcast_ref::<Self>()?;
         #number

@@ -2,17 +2,17 @@
 
 use super::leave::leave_when_complete;
 use super::model::Forward;
-use super::validate::possible_result;
-use crate::shared::is_certainly_no_result;
+use super::validate::is_nameable;
+use crate::shared::placed;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
-use syn::{Generics, Ident, ImplItemFn, Lifetime, Signature, Type, TypeReference, parse_quote};
+use syn::{Ident, ImplItemFn, Lifetime, ReturnType, Signature, Type, TypeReference, parse_quote, parse_quote_spanned};
 
 /// The lints that the user's own types and arguments could set off once more.
 fn lints() -> TokenStream {
-    quote!(#[allow(dead_code, clippy::all, clippy::pedantic)])
+    quote!(#[allow(dead_code, deprecated, clippy::all, clippy::pedantic)])
 }
 
 pub(super) fn expand(forward: &Forward, core: &TokenStream) -> TokenStream {
@@ -21,9 +21,10 @@ pub(super) fn expand(forward: &Forward, core: &TokenStream) -> TokenStream {
         captures(forward, core),
         returned(forward, core),
         plan(forward, core),
+        runner(forward, core),
         parts(forward, core),
         body(forward, core),
-        output(forward, core),
+        output(&forward.output),
     ];
     let conditions = &forward.conditions;
     let conditions = quote!(#(#conditions)*);
@@ -33,7 +34,7 @@ pub(super) fn expand(forward: &Forward, core: &TokenStream) -> TokenStream {
 /// `<Result<Output, Error> as Fallible>`, with the span of the user's type: an error in it is the same error in each
 /// method, and reported once.
 fn fallible(forward: &Forward, core: &TokenStream) -> TokenStream {
-    let output = &forward.output;
+    let (output, core) = (&forward.output, placed(core, forward.output.span()));
     quote_spanned!(output.span()=> <#output as #core::capture::Fallible>)
 }
 
@@ -46,6 +47,7 @@ fn request(forward: &Forward) -> TokenStream {
 fn options(forward: &Forward, core: &TokenStream) -> TokenStream {
     let tie = forward.tie;
     let flags = forward.flags.iter().map(|(name, key)| {
+        let core = placed(core, name.span());
         let flag = quote_spanned!(name.span()=> #core::capture::Flag::from(::core::clone::Clone::clone(&#name)));
         quote!((#key, #flag))
     });
@@ -62,35 +64,49 @@ fn run_body(forward: &Forward, core: &TokenStream) -> TokenStream {
 /// The user's method, as its callers see it.
 fn outer(forward: &Forward, core: &TokenStream) -> TokenStream {
     let Forward { attrs, vis, outer, this, .. } = forward;
-    let (parts, request, options, body) =
-        (forward.hidden("parts"), request(forward), options(forward, core), run_body(forward, core));
+    let (runner, parts, request, options, body) = (
+        forward.hidden("runner"),
+        forward.hidden("parts"),
+        request(forward),
+        options(forward, core),
+        run_body(forward, core),
+    );
     let from_result = {
         let fallible = fallible(forward, core);
         quote_spanned!(forward.output.span()=> #fallible::from_result)
     };
     quote! {
         #(#attrs)*
+        #[allow(clippy::useless_conversion)]
         #vis #outer {
             let (__capture_model, __capture_config) = #this.#parts();
-            #from_result(#core::__private::run(__capture_model, __capture_config, #request, #options, #body))
+            #from_result(#core::__private::Runs::run(&#this.#runner(), __capture_model, __capture_config, #request, #options, #body))
         }
     }
 }
 
 /// The same method under another name, with another value in its `Result`.
 fn sibling(forward: &Forward, name: Ident, value: &TokenStream, core: &TokenStream) -> Signature {
-    let fallible = fallible(forward, core);
+    let (fallible, span) = (fallible(forward, core), forward.output.span());
+    let (output, error) = (quote_spanned!(span=> #fallible::Output), quote_spanned!(span=> #fallible::Error));
     let mut sig = forward.outer.clone();
     sig.ident = name;
-    sig.output = parse_quote!(-> ::core::result::Result<#core::capture::#value<#fallible::Output>, #fallible::Error>);
+    let core = placed(core, span);
+    sig.output = parse_quote_spanned!(span=> -> ::core::result::Result<#core::capture::#value<#output>, #error>);
     sig
 }
 
 fn captures(forward: &Forward, core: &TokenStream) -> TokenStream {
     let Forward { vis, this, outer, .. } = forward;
     let sig = sibling(forward, forward.beside("captures"), &quote!(Captures), core);
-    let (parts, request, options, body, lints) =
-        (forward.hidden("parts"), request(forward), options(forward, core), run_body(forward, core), lints());
+    let (runner, parts, request, options, body, lints) = (
+        forward.hidden("runner"),
+        forward.hidden("parts"),
+        request(forward),
+        options(forward, core),
+        run_body(forward, core),
+        lints(),
+    );
     let doc = format!(
         "Runs [`{0}`](Self::{0}) for its recorded values alone: it stops once they are there, and what it would have \
          computed after that is not in the result.\n\n# Errors\n\nThose of `{0}`.",
@@ -101,7 +117,7 @@ fn captures(forward: &Forward, core: &TokenStream) -> TokenStream {
         #lints
         #vis #sig {
             let (__capture_model, __capture_config) = #this.#parts();
-            #core::__private::run_captures(__capture_model, __capture_config, #request, #options, #body)
+            #core::__private::Runs::run_captures(&#this.#runner(), __capture_model, __capture_config, #request, #options, #body)
         }
     }
 }
@@ -109,8 +125,14 @@ fn captures(forward: &Forward, core: &TokenStream) -> TokenStream {
 fn returned(forward: &Forward, core: &TokenStream) -> TokenStream {
     let Forward { vis, this, names, outer, .. } = forward;
     let sig = sibling(forward, forward.beside("returned"), &quote!(Returned), core);
-    let (parts, request, fallible, name, lints) =
-        (forward.hidden("parts"), request(forward), fallible(forward, core), &outer.ident, lints());
+    let (runner, parts, request, fallible, name, lints) = (
+        forward.hidden("runner"),
+        forward.hidden("parts"),
+        request(forward),
+        fallible(forward, core),
+        &outer.ident,
+        lints(),
+    );
     let call = quote_spanned!(forward.output.span()=> || #fallible::into_result(#this.#name(#(#names),*)));
     let doc = format!(
         "Runs [`{0}`](Self::{0}) and gives its output as `return_dict` says: the struct, or the tuple of its present \
@@ -122,7 +144,7 @@ fn returned(forward: &Forward, core: &TokenStream) -> TokenStream {
         #lints
         #vis #sig {
             let (_, __capture_config) = #this.#parts();
-            #core::__private::returned(__capture_config, #request, #call)
+            #core::__private::Runs::returned(&#this.#runner(), __capture_config, #request, #call)
         }
     }
 }
@@ -144,10 +166,27 @@ fn plan(forward: &Forward, core: &TokenStream) -> TokenStream {
     }
 }
 
-/// The model and its config, checked in this one place: a mistake in either is one error, not one for each method.
+/// The types of the result, checked in this one place, where they are written: a mistake is one error, not one for each
+/// method.
+fn runner(forward: &Forward, core: &TokenStream) -> TokenStream {
+    let (output, fallible, lints) = (&forward.output, fallible(forward, core), lints());
+    let (name, this, span) = (forward.hidden("runner"), &forward.this, output.span());
+    let core = placed(core, span);
+    // the error's type may mention them
+    let lifetimes = forward.outer.generics.lifetimes();
+    quote_spanned! {span=>
+        #[doc(hidden)]
+        #lints
+        #[inline]
+        fn #name<#(#lifetimes),*>(&#this) -> impl #core::__private::Runs<#fallible::Output, #fallible::Error> {
+            #core::__private::Runner::of::<#output>()
+        }
+    }
+}
+
+/// The model and its config, for the same reason.
 fn parts(forward: &Forward, core: &TokenStream) -> TokenStream {
-    let (name, lints) = (forward.hidden("parts"), lints());
-    let this = &forward.this;
+    let (name, this, lints) = (forward.hidden("parts"), &forward.this, lints());
     let config = match &forward.config {
         Some(config) => config.to_token_stream(),
         None => quote_spanned!(this.span()=> #this.config),
@@ -176,53 +215,35 @@ fn body(forward: &Forward, core: &TokenStream) -> TokenStream {
     }
 }
 
-/// Tells `#[derive(CanRecordOutputs)]` the type of the output struct. Never called.
-fn output(forward: &Forward, core: &TokenStream) -> TokenStream {
-    let lifetimes = &forward.lifetimes;
-    let fallible = {
-        let mut output = forward.output.clone();
-        Named.visit_type_mut(&mut output);
-        quote_spanned!(output.span()=> <#output as #core::capture::Fallible>)
-    };
-    output_function(&quote!(<#(#lifetimes),*>), &quote!(#fallible::Output))
-}
-
-fn output_function(generics: &TokenStream, output: &TokenStream) -> TokenStream {
+/// Tells `#[derive(CanRecordOutputs)]` what this method returns. Never called.
+fn output(output: &Type) -> TokenStream {
+    let mut output = output.clone();
+    Static.visit_type_mut(&mut output);
     let lints = lints();
     quote! {
         #[doc(hidden)]
         #lints
-        pub(crate) fn __capture_output #generics() -> &'static #output { ::core::unreachable!() }
+        pub(crate) fn __capture_output() -> &'static #output { ::core::unreachable!() }
     }
 }
 
-/// Elided lifetimes have nothing to be elided from in a function without arguments.
-struct Named;
-impl VisitMut for Named {
+/// What a method with mistakes is to the model's derive.
+pub(super) fn instead(function: &ImplItemFn) -> TokenStream {
+    match &function.sig.output {
+        ReturnType::Type(_, ty) if is_nameable(function) => output(ty),
+        _ => TokenStream::new(),
+    }
+}
+
+/// A function without arguments has no lifetimes to borrow for.
+struct Static;
+
+impl VisitMut for Static {
     fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
-        if lifetime.ident == "_" {
-            *lifetime = Lifetime::new("'static", lifetime.span());
-        }
+        *lifetime = Lifetime::new("'static", lifetime.span());
     }
     fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
         reference.lifetime.get_or_insert_with(|| Lifetime::new("'static", Span::call_site()));
         syn::visit_mut::visit_type_reference_mut(self, reference);
     }
-}
-
-/// What a method with mistakes is to the model's derive: the type of the output, as far as it is known.
-pub(super) fn instead(function: &ImplItemFn, core: &TokenStream) -> TokenStream {
-    let Some(output) = possible_result(function) else { return TokenStream::new() };
-    let mut output: Type = output.clone();
-    Named.visit_type_mut(&mut output);
-    let Generics { params, where_clause, .. } = &function.sig.generics;
-    if params.iter().any(|param| !matches!(param, syn::GenericParam::Lifetime(_))) || where_clause.is_some() {
-        return TokenStream::new();
-    }
-    let output = if is_certainly_no_result(&output) {
-        output.to_token_stream()
-    } else {
-        quote!(<#output as #core::capture::Fallible>::Output)
-    };
-    output_function(&quote!(<#params>), &output)
 }

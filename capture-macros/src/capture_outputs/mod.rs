@@ -18,7 +18,7 @@ pub(crate) fn entry(args: TokenStream, item: TokenStream, core: &TokenStream) ->
     let mut errors = Errors::default();
     let args = Args::parse(args, &mut errors);
     let request = validate::check(&function, &args, &mut errors);
-    errors.check(|| expand::instead(&function, core))?;
+    errors.check(|| expand::instead(&function))?;
     // without errors there is a request
     let request = request.ok_or_else(|| Error::new_spanned(&function.sig, belongs))?;
     let forward = Forward::new(function, args, request)?;

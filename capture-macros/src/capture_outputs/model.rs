@@ -6,8 +6,7 @@ use proc_macro2::Span;
 use quote::format_ident;
 use syn::ext::IdentExt;
 use syn::{
-    Attribute, Error, Expr, FnArg, GenericParam, Ident, ImplItemFn, Pat, PatIdent, ReturnType, Signature, Token, Type,
-    parse_quote,
+    Attribute, Error, Expr, FnArg, Ident, ImplItemFn, Pat, PatIdent, ReturnType, Signature, Token, Type, parse_quote,
 };
 
 /// A valid `forward`, taken apart into the method that callers see and the body that it runs.
@@ -30,8 +29,6 @@ pub(super) struct Forward {
     pub(super) config: Option<Expr>,
     pub(super) tie: bool,
     pub(super) output: Type,
-    /// Lifetimes of the signature, which the output may mention.
-    pub(super) lifetimes: Vec<GenericParam>,
 }
 
 impl Forward {
@@ -51,8 +48,6 @@ impl Forward {
         let (attrs, conditions) = split(&mut function.attrs);
         let vis = std::mem::replace(&mut function.vis, syn::Visibility::Inherited);
         function.sig.ident = format_ident!("__capture_{}_body", outer.ident.unraw(), span = Span::call_site());
-        let lifetimes =
-            outer.generics.params.iter().filter(|param| matches!(param, GenericParam::Lifetime(_))).cloned().collect();
         Ok(Self {
             body: function,
             outer,
@@ -66,7 +61,6 @@ impl Forward {
             config: args.config,
             tie: args.tie_last_hidden_states,
             output,
-            lifetimes,
         })
     }
 

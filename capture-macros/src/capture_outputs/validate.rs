@@ -2,9 +2,8 @@
 
 use super::args::Args;
 use crate::shared::{Errors, KWARGS, Request, arguments, is_certainly_no_result, readable, refuse_qualifiers, request};
-use syn::spanned::Spanned;
 use syn::visit::Visit;
-use syn::{ImplItemFn, ReceiverKind, ReturnType, Type, TypeImplTrait};
+use syn::{Ident, ImplItemFn, ReceiverKind, ReturnType, TypeImplTrait};
 
 pub(super) fn check(function: &ImplItemFn, args: &Args, errors: &mut Errors) -> Option<Request> {
     let sig = &function.sig;
@@ -39,7 +38,7 @@ pub(super) fn check(function: &ImplItemFn, args: &Args, errors: &mut Errors) -> 
     check_output(function, errors);
     let arguments = arguments(sig);
     let before = errors.is_empty();
-    let request = request(&arguments, args.kwargs.as_ref(), "#[capture_outputs]", errors);
+    let request = request(&arguments, args.kwargs.as_ref(), "capture_outputs", errors);
     let reported = before != errors.is_empty();
     if request.is_none()
         && args.kwargs.is_none()
@@ -72,28 +71,40 @@ fn check_output(function: &ImplItemFn, errors: &mut Errors) {
                 readable(ty)
             ),
         ),
-        ReturnType::Type(_, ty) => Named { errors }.visit_type(ty),
+        ReturnType::Type(_, ty) => {
+            Named { params: params(function), errors }.visit_type(ty);
+        }
     }
 }
 
+/// Reports what keeps the output's type from being known.
 struct Named<'a> {
+    params: Vec<&'a Ident>,
     errors: &'a mut Errors,
 }
 
+const KNOWN: &str = "recorded values go into fields of the output, so its type must be known";
+
 impl<'ast> Visit<'ast> for Named<'_> {
     fn visit_type_impl_trait(&mut self, ty: &'ast TypeImplTrait) {
-        self.errors.at(ty.span(), "recorded values go into fields of the output, so its type must be known: name it");
+        self.errors.on(ty, format!("{KNOWN}: name it"));
+    }
+    fn visit_ident(&mut self, ident: &'ast Ident) {
+        if self.params.contains(&ident) {
+            self.errors.on(ident, format!("{KNOWN}: it cannot depend on `{ident}`"));
+        }
     }
 }
 
-/// What the method returns, if that could be a `Result`.
-pub(super) fn possible_result(function: &ImplItemFn) -> Option<&Type> {
-    match &function.sig.output {
-        ReturnType::Type(_, ty) => {
-            let mut errors = Errors::default();
-            Named { errors: &mut errors }.visit_type(ty);
-            (errors.is_empty()).then_some(ty)
-        }
-        ReturnType::Default => None,
+fn params(function: &ImplItemFn) -> Vec<&Ident> {
+    function.sig.generics.type_params().map(|param| &param.ident).collect()
+}
+
+/// Whether the output's type can stand in a place of its own.
+pub(super) fn is_nameable(function: &ImplItemFn) -> bool {
+    let mut errors = Errors::default();
+    if let ReturnType::Type(_, ty) = &function.sig.output {
+        Named { params: params(function), errors: &mut errors }.visit_type(ty);
     }
+    errors.is_empty()
 }

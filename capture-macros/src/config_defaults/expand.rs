@@ -1,6 +1,7 @@
 //! What `#[derive(ConfigDefaults)]` generates.
 
 use super::model::Config;
+use crate::shared::placed;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -11,7 +12,7 @@ pub(super) fn expand(config: &Config<'_>, core: &TokenStream) -> TokenStream {
     let (keys, values): (Vec<_>, Vec<_>) = flags
         .iter()
         .map(|(key, field)| {
-            let ident = field.ident;
+            let (ident, core) = (field.ident, placed(core, field.ty.span()));
             (
                 key,
                 quote_spanned!(field.ty.span()=> #core::capture::Flag::from(::core::clone::Clone::clone(&self.#ident))),
@@ -36,6 +37,8 @@ pub(super) fn expand(config: &Config<'_>, core: &TokenStream) -> TokenStream {
     });
     quote! {
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
+        #[allow(clippy::useless_conversion)]
         impl #impl_generics #core::capture::ConfigDefaults for #ident #ty #clause {
             #output_flag
             #(#settings)*

@@ -33,7 +33,8 @@ pub(super) fn check(function: &ImplItemFn, args: Args, errors: &mut Errors) -> M
     }
     let mut merged = Vec::new();
     for argument in &arguments {
-        if !is_known(argument) && !(argument.plain.is_some() && args.names.contains(&argument.name)) {
+        let is_named = argument.plain.is_some() && args.names.contains(&argument.name);
+        if !(is_named || is_known(argument)) {
             continue;
         }
         let rule = Rule::of(&argument.name);
@@ -41,7 +42,7 @@ pub(super) fn check(function: &ImplItemFn, args: Args, errors: &mut Errors) -> M
         merged.push(Merged { name: argument.name.clone(), rule });
     }
     let has_kwargs = arguments.iter().any(|argument| last_ident(argument.ty()).is_some_and(|ident| ident == KWARGS));
-    let request = request(&arguments, args.kwargs.as_ref(), "#[merge_with_config_defaults]", errors);
+    let request = request(&arguments, args.kwargs.as_ref(), "merge_with_config_defaults", errors);
     if merged.is_empty() && !has_kwargs && args.names.is_empty() && args.kwargs.is_none() {
         errors.at(
             sig.ident.span(),

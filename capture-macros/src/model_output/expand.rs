@@ -61,6 +61,7 @@ fn model_output(output: &Output<'_>, core: &TokenStream) -> TokenStream {
     });
     quote! {
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl #core::capture::ModelOutput for #ident {
             const NAME: &'static str = #name;
             const KEYS: &'static [&'static str] = &[#(#keys),*];
@@ -93,6 +94,7 @@ fn output_field(output: &Output<'_>, core: &TokenStream) -> TokenStream {
     let ident = output.ident;
     quote! {
         #[automatically_derived]
+        #[diagnostic::do_not_recommend]
         impl #core::capture::OutputField for #ident {
             fn output_value(&self) -> ::core::option::Option<#core::capture::OutputValue> {
                 ::core::option::Option::Some(#core::capture::OutputValue::Nested(#core::capture::ModelOutput::to_tuple(self)))

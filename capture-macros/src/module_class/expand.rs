@@ -4,7 +4,7 @@ use super::model::{Class, Found, Function, class_path};
 use super::validate::nameable_output;
 use crate::shared::without_self;
 use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote};
 use syn::{FnArg, Generics, ItemImpl};
 
 pub(super) fn expand(item: &ItemImpl, class: &Class, core: &TokenStream) -> TokenStream {
@@ -17,7 +17,6 @@ pub(super) fn expand(item: &ItemImpl, class: &Class, core: &TokenStream) -> Toke
         module_class(class, core),
         implements(class, core),
         registration(class, core),
-        output_check(class, core),
     ];
     let conditions = &class.conditions;
     let conditions = quote!(#(#conditions)*);
@@ -76,12 +75,12 @@ fn interface(class: &Class, core: &TokenStream) -> [TokenStream; 3] {
             #[allow(dead_code)]
             #[inline]
             #vis fn #forward_ident #generics(#this, #(#names: #types),*) -> #output {
-                match #core::__private::enter::<Self, #output>(self) {
+                match #core::__private::enter::<#path>(self) {
                     ::core::option::Option::None => self.__capture_forward(#(#names),*),
                     ::core::option::Option::Some(__capture_call) => {
                         #input;
                         let __capture_output = self.__capture_forward(#(#names),*);
-                        __capture_call.output(&__capture_output);
+                        __capture_call.output::<#path>(&__capture_output);
                         __capture_output
                     }
                 }
@@ -151,17 +150,6 @@ fn registration(class: &Class, core: &TokenStream) -> TokenStream {
         #core::__private::inventory::submit! {
             #core::__private::ClassName { name: #name, module: ::core::module_path!() }
         }
-    }
-}
-
-/// An output that cannot be recorded is reported where it is written.
-fn output_check(class: &Class, core: &TokenStream) -> TokenStream {
-    let output = &class.forward.output;
-    quote_spanned! {class.forward.output_span=>
-        const _: () = {
-            const fn __capture_output<T: #core::capture::ModuleOutput>() {}
-            __capture_output::<#output>();
-        };
     }
 }
 

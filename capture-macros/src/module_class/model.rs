@@ -1,9 +1,8 @@
 //! What is understood of a module class.
 
 use crate::shared::{Argument, arguments, last_ident, without_self};
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::spanned::Spanned;
 use syn::{
     Attribute, Error, GenericParam, Ident, ImplItemFn, ItemImpl, Lifetime, Path, ReceiverKind, ReturnType, Type,
     Visibility,
@@ -44,7 +43,6 @@ pub(super) struct Function {
     pub(super) types: Vec<TokenStream>,
     /// Without `Self`.
     pub(super) output: TokenStream,
-    pub(super) output_span: Span,
 }
 
 impl Class {
@@ -68,9 +66,9 @@ impl Function {
         let arguments = arguments(sig);
         let lifetimes: Vec<_> =
             sig.generics.params.iter().filter(|param| matches!(param, GenericParam::Lifetime(_))).collect();
-        let (output, output_span) = match &sig.output {
-            ReturnType::Default => (quote!(()), sig.ident.span()),
-            ReturnType::Type(_, ty) => (without_self(ty.to_token_stream(), class), ty.span()),
+        let output = match &sig.output {
+            ReturnType::Default => quote!(()),
+            ReturnType::Type(_, ty) => without_self(ty.to_token_stream(), class),
         };
         let receiver = sig.receiver().and_then(|receiver| match &receiver.kind {
             ReceiverKind::Reference(_, lifetime, _) => lifetime.clone(),
@@ -91,7 +89,6 @@ impl Function {
             names: arguments.iter().map(|argument| argument.name.clone()).collect(),
             types: arguments.iter().map(|argument| without_self(argument.ty().to_token_stream(), class)).collect(),
             output,
-            output_span,
         }
     }
 }

@@ -32,7 +32,7 @@ impl Errors {
     pub(crate) fn check(self, instead: impl FnOnce() -> TokenStream) -> Result<(), Failure> {
         match self.0 {
             None => Ok(()),
-            Some(error) => Err(Failure { error, instead: instead() }),
+            Some(error) => Err(Failure { error: Some(error), instead: instead() }),
         }
     }
 }
@@ -40,27 +40,23 @@ impl Errors {
 /// Mistakes, and what the program needs so that they have no consequences elsewhere.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) error: Error,
+    error: Option<Error>,
     /// Stands for what would have been generated: it keeps what depends on it from being reported too.
-    pub(crate) instead: TokenStream,
+    instead: TokenStream,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, instead: TokenStream::new() }
-    }
-}
-
-impl From<darling::Error> for Failure {
-    fn from(error: darling::Error) -> Self {
-        Error::from(error).into()
+        Self { error: Some(error), instead: TokenStream::new() }
     }
 }
 
 impl Failure {
     /// The user's item stays in the program.
     pub(crate) fn beside(self, item: TokenStream) -> TokenStream {
-        let (instead, errors) = (self.instead, self.error.into_compile_error());
-        quote!(#item #instead #errors)
+        let (instead, errors) = (self.instead, self.error.map(Error::into_compile_error));
+        // what the macro would have used is not unused
+        let lints = (!item.is_empty()).then(|| quote!(#[allow(unused_variables, dead_code)]));
+        quote!(#lints #item #instead #errors)
     }
 }

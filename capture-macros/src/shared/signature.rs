@@ -94,9 +94,9 @@ pub(crate) fn request(
         [only] => only,
         [first, ..] => {
             let names: Vec<String> =
-                found.iter().map(|argument| format!("`{this}(kwargs = {})`", argument.name)).collect();
+                found.iter().map(|argument| format!("`#[{this}(kwargs = {})]`", argument.name)).collect();
             errors.on(
-                &first.typed,
+                first.typed,
                 format!("which of the `{KWARGS}` is the request of this model? write {}", names.join(" or ")),
             );
             return None;

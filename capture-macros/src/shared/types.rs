@@ -1,4 +1,4 @@
-use proc_macro2::{Group, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Group, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{Ident, PathSegment, Type};
 
@@ -49,6 +49,15 @@ pub(crate) fn readable(tokens: &impl ToTokens) -> String {
     ]
     .iter()
     .fold(text, |text, (from, to)| text.replace(from, to))
+}
+
+/// `tokens` with the place of `span`, so that an error in what is built of them is shown there.
+pub(crate) fn placed(tokens: &TokenStream, span: Span) -> TokenStream {
+    let place = |mut token: TokenTree| {
+        token.set_span(span);
+        token
+    };
+    tokens.clone().into_iter().map(place).collect()
 }
 
 /// Names `class` where `tokens` say `Self`, which means something else inside another trait or `impl`.

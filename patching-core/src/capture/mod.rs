@@ -24,6 +24,8 @@ pub use error::CaptureError;
 pub use kwargs::{ForwardKwargs, Keep};
 pub use output::{Captures, Field, ModelOutput, OutputField, OutputTuple, OutputValue, Returned};
 pub use plan::{CapturePlan, PlannedKey, PlannedValue};
+#[doc(hidden)]
+pub use recorder::Key;
 pub use recorder::{CanRecordOutputs, OutputRecorder, OutputRecorders, Target};
 pub use run::Fallible;
 pub use scope::{Call, Scope, enter, is_complete, is_wanted};

@@ -4,6 +4,7 @@ use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault
 use burn::tensor::Device;
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// Which class a recorder listens to.
@@ -41,40 +42,41 @@ pub struct OutputRecorder {
     pub(crate) num_hidden_layers: Option<fn(&dyn Any) -> Option<usize>>,
 }
 
+/// A key of a declaration, and the type of its field.
+#[doc(hidden)]
+pub struct Key<F> {
+    key: &'static str,
+    field: PhantomData<fn() -> F>,
+}
+
+impl<F: 'static> Key<F> {
+    /// `field` is never called: it tells the compiler the type of the key's field.
+    pub const fn __new(key: &'static str, _field: fn() -> &'static F) -> Self {
+        Self { key, field: PhantomData }
+    }
+
+    /// Records element `I` of class `C`.
+    pub const fn __class<C: 'static, const I: isize>(self) -> OutputRecorder
+    where
+        F: Records<C, I>,
+    {
+        self.recorder(Target::Class(TypeId::of::<C>, F::CLASS), I)
+    }
+
+    pub const fn __name(self, name: &'static str, index: isize) -> OutputRecorder
+    where
+        F: HoldsSomething,
+    {
+        self.recorder(Target::Name(name), index)
+    }
+
+    const fn recorder(self, target: Target, index: isize) -> OutputRecorder {
+        let Self { key, field: _ } = self;
+        OutputRecorder { key, target, index, layer_name: None, capture_initial_hidden_state: true, num_hidden_layers: None }
+    }
+}
+
 impl OutputRecorder {
-    /// Records element `I` of class `C`. `field` is never called: it tells the compiler the type of the key's field.
-    #[doc(hidden)]
-    pub const fn __class<C: Records<I, F>, const I: isize, F: 'static>(
-        key: &'static str,
-        _field: fn() -> &'static F,
-    ) -> Self {
-        Self {
-            key,
-            target: Target::Class(TypeId::of::<C>, C::NAME),
-            index: I,
-            layer_name: None,
-            capture_initial_hidden_state: true,
-            num_hidden_layers: None,
-        }
-    }
-
-    #[doc(hidden)]
-    pub const fn __name<F: HoldsSomething + 'static>(
-        key: &'static str,
-        name: &'static str,
-        index: isize,
-        _field: fn() -> &'static F,
-    ) -> Self {
-        Self {
-            key,
-            target: Target::Name(name),
-            index,
-            layer_name: None,
-            capture_initial_hidden_state: true,
-            num_hidden_layers: None,
-        }
-    }
-
     #[doc(hidden)]
     pub const fn __layer_name(mut self, name: &'static str) -> Self {
         self.layer_name = Some(name);

@@ -14,24 +14,21 @@ use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What `forward` under `#[capture_outputs]` returns: a request may fail.
-#[diagnostic::on_unimplemented(
-    message = "`#[capture_outputs]` needs a `forward` that returns a `Result`, not `{Self}`",
-    label = "must be `Result<_, E>` with `E: From<CaptureError>`",
-    note = "a request that cannot be met is an error: write `-> Result<{Self}, CaptureError>`"
-)]
+/// What `forward` under `#[capture_outputs]` returns.
+///
+/// Implemented for [`Result`], and for outputs that should be in one: that mistake is reported once, by [`IsResult`].
 pub trait Fallible: Sized {
     /// The output struct.
-    type Output: ModelOutput;
+    type Output;
     /// The error.
-    type Error: From<CaptureError>;
+    type Error;
     #[doc(hidden)]
     fn into_result(self) -> Result<Self::Output, Self::Error>;
     #[doc(hidden)]
     fn from_result(result: Result<Self::Output, Self::Error>) -> Self;
 }
 
-impl<O: ModelOutput, E: From<CaptureError>> Fallible for Result<O, E> {
+impl<O, E> Fallible for Result<O, E> {
     type Output = O;
     type Error = E;
     fn into_result(self) -> Self {
@@ -39,6 +36,128 @@ impl<O: ModelOutput, E: From<CaptureError>> Fallible for Result<O, E> {
     }
     fn from_result(result: Self) -> Self {
         result
+    }
+}
+
+impl<O: ModelOutput> Fallible for O {
+    type Output = O;
+    type Error = CaptureError;
+    fn into_result(self) -> Result<O, CaptureError> {
+        Ok(self)
+    }
+    fn from_result(_: Result<O, CaptureError>) -> Self {
+        unreachable!("a `forward` without a `Result` does not compile")
+    }
+}
+
+/// A request may fail, so `forward` may.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`#[capture_outputs]` needs a `forward` that returns a `Result`, not `{Self}`",
+    label = "must be `Result<_, E>` with `E: From<CaptureError>`",
+    note = "a request that cannot be met is an error: write `-> Result<{Self}, CaptureError>`"
+)]
+pub trait IsResult {}
+impl<O, E> IsResult for Result<O, E> {}
+
+/// What the macro's methods do. One bound for all of them, on [`Runner`], so that a mistake in the types of a `forward`
+/// is one error.
+#[doc(hidden)]
+pub trait Runs<O, E> {
+    /// Runs the body of a base model's `forward` and puts what was asked for into its output.
+    fn run<M: CanRecordOutputs>(
+        &self,
+        model: &M,
+        config: &impl ConfigDefaults,
+        kwargs: &ForwardKwargs,
+        options: &Options<'_>,
+        body: impl FnOnce() -> Result<O, E>,
+    ) -> Result<O, E>;
+
+    /// Only the recorded values; the run stops as soon as they are there, where that can be known.
+    fn run_captures<M: CanRecordOutputs>(
+        &self,
+        model: &M,
+        config: &impl ConfigDefaults,
+        kwargs: &ForwardKwargs,
+        options: &Options<'_>,
+        body: impl FnOnce() -> Result<O, E>,
+    ) -> Result<Captures<O>, E>;
+
+    /// What `forward` gives, as the caller or the config wants it.
+    fn returned(
+        &self,
+        config: &impl ConfigDefaults,
+        kwargs: &ForwardKwargs,
+        forward: impl FnOnce() -> Result<O, E>,
+    ) -> Result<Returned<O>, E>;
+}
+
+/// See [`Runs`].
+#[doc(hidden)]
+pub struct Runner(());
+
+impl Runner {
+    /// For a `forward` that returns `R`.
+    pub fn of<R: IsResult>() -> Self {
+        Self(())
+    }
+}
+
+impl<O: ModelOutput, E: From<CaptureError>> Runs<O, E> for Runner {
+    #[inline]
+    fn run<M: CanRecordOutputs>(
+        &self,
+        model: &M,
+        config: &impl ConfigDefaults,
+        kwargs: &ForwardKwargs,
+        options: &Options<'_>,
+        body: impl FnOnce() -> Result<O, E>,
+    ) -> Result<O, E> {
+        let asked = resolve(model, config, kwargs, options)?;
+        if asked.is_empty() {
+            let _blind = Open::blind();
+            return body();
+        }
+        record(model, &asked, kwargs, tie(config, options), body)
+    }
+
+    fn run_captures<M: CanRecordOutputs>(
+        &self,
+        model: &M,
+        config: &impl ConfigDefaults,
+        kwargs: &ForwardKwargs,
+        options: &Options<'_>,
+        body: impl FnOnce() -> Result<O, E>,
+    ) -> Result<Captures<O>, E> {
+        let asked = resolve(model, config, kwargs, options)?;
+        let tie = tie(config, options);
+        let plan = CapturePlan::new(model, &asked, kwargs.expected())?;
+        let collector = Arc::new(Collector::new(plan, kwargs.keep(), true, tie));
+        let result = {
+            let _open = Open::new(Some(collector.clone()));
+            body()
+        };
+        let values = match result {
+            Ok(mut output) => {
+                fill(&mut output, &collector, tie, kwargs)?;
+                O::KEYS.iter().filter_map(|key| Some((*key, output.__take(key)?))).collect::<BTreeMap<_, Raw>>()
+            }
+            Err(_) if collector.has_left() => collector.finish()?,
+            Err(error) => return Err(error),
+        };
+        Ok(Captures::new(values))
+    }
+
+    fn returned(
+        &self,
+        config: &impl ConfigDefaults,
+        kwargs: &ForwardKwargs,
+        forward: impl FnOnce() -> Result<O, E>,
+    ) -> Result<Returned<O>, E> {
+        // read before the call: `forward` may fill `kwargs` for itself
+        let return_dict = kwargs.get_return_dict().or_else(|| config.return_dict());
+        forward().map(|output| output.returned(return_dict))
     }
 }
 
@@ -121,42 +240,22 @@ pub fn plan<M: CanRecordOutputs>(
     CapturePlan::new(model, &asked, kwargs.expected())
 }
 
-/// Runs the body of a base model's `forward` and puts what was asked for into its output.
-#[doc(hidden)]
-#[inline]
-pub fn run<M: CanRecordOutputs, R: Fallible>(
-    model: &M,
-    config: &impl ConfigDefaults,
-    kwargs: &ForwardKwargs,
-    options: &Options<'_>,
-    body: impl FnOnce() -> R,
-) -> R {
-    match resolve(model, config, kwargs, options) {
-        Err(error) => R::from_result(Err(error.into())),
-        Ok(asked) if asked.is_empty() => {
-            let _blind = Open::blind();
-            body()
-        }
-        Ok(asked) => R::from_result(record(model, &asked, kwargs, tie(config, options), body)),
-    }
-}
-
 fn tie(config: &impl ConfigDefaults, options: &Options<'_>) -> bool {
     config.tie_last_hidden_states().unwrap_or(options.tie)
 }
 
-fn record<M: CanRecordOutputs, R: Fallible>(
+fn record<M: CanRecordOutputs, O: ModelOutput, E: From<CaptureError>>(
     model: &M,
     asked: &[Asked],
     kwargs: &ForwardKwargs,
     tie: bool,
-    body: impl FnOnce() -> R,
-) -> Result<R::Output, R::Error> {
+    body: impl FnOnce() -> Result<O, E>,
+) -> Result<O, E> {
     let plan = CapturePlan::new(model, asked, kwargs.expected())?;
     let collector = Arc::new(Collector::new(plan, kwargs.keep(), false, tie));
     let mut output = {
         let _open = Open::new(Some(collector.clone()));
-        body().into_result()?
+        body()?
     };
     fill(&mut output, &collector, tie, kwargs)?;
     Ok(output)
@@ -183,44 +282,4 @@ fn fill<O: ModelOutput>(
         output.__tie(kwargs.keep());
     }
     Ok(())
-}
-
-/// Only the recorded values; the run stops as soon as they are there, where that can be known.
-#[doc(hidden)]
-pub fn run_captures<M: CanRecordOutputs, R: Fallible>(
-    model: &M,
-    config: &impl ConfigDefaults,
-    kwargs: &ForwardKwargs,
-    options: &Options<'_>,
-    body: impl FnOnce() -> R,
-) -> Result<Captures<R::Output>, R::Error> {
-    let asked = resolve(model, config, kwargs, options)?;
-    let tie = tie(config, options);
-    let plan = CapturePlan::new(model, &asked, kwargs.expected())?;
-    let collector = Arc::new(Collector::new(plan, kwargs.keep(), true, tie));
-    let result = {
-        let _open = Open::new(Some(collector.clone()));
-        body().into_result()
-    };
-    let values = match result {
-        Ok(mut output) => {
-            fill(&mut output, &collector, tie, kwargs)?;
-            R::Output::KEYS.iter().filter_map(|key| Some((*key, output.__take(key)?))).collect::<BTreeMap<_, Raw>>()
-        }
-        Err(_) if collector.has_left() => collector.finish()?,
-        Err(error) => return Err(error),
-    };
-    Ok(Captures::new(values))
-}
-
-/// What `forward` gives, as the caller or the config wants it.
-#[doc(hidden)]
-pub fn returned<O: ModelOutput, E>(
-    config: &impl ConfigDefaults,
-    kwargs: &ForwardKwargs,
-    forward: impl FnOnce() -> Result<O, E>,
-) -> Result<Returned<O>, E> {
-    // read before the call: `forward` may fill `kwargs` for itself
-    let return_dict = kwargs.get_return_dict().or_else(|| config.return_dict());
-    forward().map(|output| output.returned(return_dict))
 }

@@ -4,7 +4,7 @@ use super::collector::Collector;
 use super::element::{ModuleOutput, Value};
 use super::kwargs::Keep;
 use super::selection;
-use crate::class::SlotId;
+use crate::class::{ModuleClass, SlotId};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -119,8 +119,8 @@ pub struct Call {
 /// What every slot does first. `None`: nothing is recorded.
 #[doc(hidden)]
 #[inline(always)]
-pub fn enter<T: ?Sized, O: ModuleOutput>(hooked: &T) -> Option<Call> {
-    if RECORDING.get() { enter_recorded(SlotId::of(hooked), O::ARITY) } else { None }
+pub fn enter<C: ModuleClass>(hooked: &C::Interface) -> Option<Call> {
+    if RECORDING.get() { enter_recorded(SlotId::of(hooked), C::Output::ARITY) } else { None }
 }
 
 #[cold]
@@ -143,7 +143,7 @@ impl Call {
 
     /// After the call: what it returned.
     #[cold]
-    pub fn output<O: ModuleOutput>(&self, output: &O) {
+    pub fn output<C: ModuleClass>(&self, output: &C::Output) {
         for sink in self.collector.plan.sinks(self.sinks) {
             self.collector.output(sink, |keep| output.element(sink.element, keep));
         }

@@ -134,7 +134,7 @@ pub(crate) fn relation(head: &Head, tokens: &Tokens) -> Option<String> {
     } else if key + 1 == last {
         Some("the token before".to_owned())
     } else if key > 0 && key < last && same(key - 1) {
-        Some(format!("came after {} before", tokens.shown(last)))
+        Some(format!("came after {} before", tokens.quoted(last)))
     } else if same(key) {
         Some("the same token".to_owned())
     } else if Some(key) == tokens.first() {

@@ -3,7 +3,7 @@
 use super::Run;
 use super::attention::Weights;
 use super::memory;
-use super::summary::all_heads;
+use super::summary::{all_heads, next_token};
 use crate::cli::error::CliError;
 use crate::cli::model;
 use serde_json::{Value as Json, json};
@@ -55,6 +55,7 @@ pub(super) fn render(run: &Run<'_>) -> Result<String, CliError> {
         "entries": run.recorded.entries,
         "rows": rows.collect::<Vec<_>>(),
         "heads": all_heads(run),
+        "next_token": next_token(run).map(|(id, probability)| json!({ "id": id, "probability": probability })),
         "generated": generated,
         "unused_weights": run.loaded.unexpected,
         "seconds": {

@@ -23,6 +23,7 @@ pub(super) fn render(run: &Run<'_>) -> String {
     text += "\n";
     text += &values(run).render(2);
     text += &heads(run);
+    text += &next(run);
     text += &generated(run);
     text += "\n";
     text += &cost(run);
@@ -102,14 +103,10 @@ fn attention_cells(value: &Value, tokens: Option<&Tokens>) -> (String, String) {
     let Some(weights) = Weights::of(value) else { return (String::new(), String::new()) };
     let most = weights.most_attended(tokens).map(|(key, weight)| {
         let token = tokens.filter(|tokens| weights.is_of(tokens));
-        let name = token.map_or_else(String::new, |tokens| format!("{} ", quoted(tokens, key)));
+        let name = token.map_or_else(String::new, |tokens| format!("{} ", tokens.quoted(key)));
         format!("{key:>3} {name}{weight:.2}")
     });
     (format!("{:.2} bits", weights.entropy()), most.unwrap_or_default())
-}
-
-fn quoted(tokens: &Tokens, at: usize) -> String {
-    tokens.name(at).map_or_else(|| format!("id {}", tokens.shown(at)), |name| format!("`{name}`"))
 }
 
 /// What each head looks at; of many heads, those whose last token looks at one place most.
@@ -137,7 +134,7 @@ fn heads(run: &Run<'_>) -> String {
         ("entropy", Side::Right),
         ("most attended", Side::Left),
         ("weight", Side::Right),
-        ("which", Side::Left),
+        ("what it is", Side::Left),
         ("before", Side::Right),
         ("repeat", Side::Right),
         ("first", Side::Right),
@@ -149,7 +146,7 @@ fn heads(run: &Run<'_>) -> String {
             head.layer.to_string(),
             head.head.to_string(),
             format!("{:.2} bits", head.entropy),
-            format!("{:>3} {}", head.most_attended, quoted(tokens, head.most_attended)),
+            format!("{:>3} {}", head.most_attended, tokens.quoted(head.most_attended)),
             format!("{:.2}", head.weight),
             relation(head, tokens).unwrap_or_default(),
             share(head.previous),
@@ -158,7 +155,7 @@ fn heads(run: &Run<'_>) -> String {
         ]);
     }
     let which = if all > SHOWN_HEADS { format!("{SHOWN_HEADS} of {all} heads") } else { count(all, "head") };
-    let mut text = format!("\n  What the last token, {last} {}, looks at ({which}).", quoted(tokens, last));
+    let mut text = format!("\n  What the last token, {last} {}, looks at ({which}).", tokens.quoted(last));
     text += " On average over all tokens, the weight on\n  `before`: the token before; `repeat`: what followed";
     text += " the same token earlier; `first`: the first token.\n\n";
     text += &table.render(2);
@@ -174,6 +171,25 @@ pub(super) fn all_heads(run: &Run<'_>) -> Vec<Head> {
         tokens.is_some_and(|tokens| weights.is_of(tokens)).then(|| weights.heads(&value.key, *layer, tokens))
     });
     layers.flatten().collect()
+}
+
+fn next(run: &Run<'_>) -> String {
+    let Some((id, probability)) = next_token(run) else { return String::new() };
+    let token = run.given.quoted(id);
+    format!("\n  The most probable next token of the first sequence is {token}, with probability {probability:.2}.\n")
+}
+
+/// What a language model takes for the next token of the first sequence, and how sure it is.
+pub(super) fn next_token(run: &Run<'_>) -> Option<(i64, f64)> {
+    run.model.as_causal_lm()?;
+    let tokens = run.given.tokens.as_ref()?;
+    let logits = run.recorded.values.iter().find(|value| value.name == "logits")?;
+    let [_, length, vocabulary] = *logits.shape() else { return None };
+    let last = tokens.last().filter(|last| *last < length)?;
+    let scores: Vec<f64> = logits.data.iter::<f64>().skip(last * vocabulary).take(vocabulary).collect();
+    let (id, best) = scores.iter().enumerate().max_by(|one, other| one.1.total_cmp(other.1))?;
+    let sum: f64 = scores.iter().map(|score| (score - best).exp()).sum();
+    Some((i64::try_from(id).ok()?, 1.0 / sum))
 }
 
 fn generated(run: &Run<'_>) -> String {

@@ -43,6 +43,11 @@ impl Tokens {
         self.name(position).map_or_else(id, str::to_owned)
     }
 
+    /// The token at `position` as part of a sentence.
+    pub(crate) fn quoted(&self, position: usize) -> String {
+        self.name(position).map_or_else(|| format!("id {}", self.shown(position)), |name| format!("`{name}`"))
+    }
+
     /// The last token that is no padding.
     pub(crate) fn last(&self) -> Option<usize> {
         self.real.iter().rposition(|is_real| *is_real)
@@ -90,6 +95,11 @@ impl Given {
     /// Tokens as text, if there is a tokenizer.
     pub(crate) fn decode(&self, ids: &[i64]) -> Option<String> {
         self.tokenizer.as_ref()?.decode(ids)
+    }
+
+    /// A token of any sequence as part of a sentence.
+    pub(crate) fn quoted(&self, id: i64) -> String {
+        self.tokenizer.as_ref().map_or_else(|| format!("id {id}"), |tokenizer| format!("`{}`", tokenizer.name(id)))
     }
 
     /// `input_ids [1, 12]`, and so on for each input.
