@@ -194,6 +194,9 @@ pub(super) fn next_token(run: &Run<'_>) -> Option<(i64, f64)> {
 
 fn generated(run: &Run<'_>) -> String {
     let Some(generated) = &run.generated else { return String::new() };
+    if generated.added.iter().all(Vec::is_empty) {
+        return String::new();
+    }
     let mut text = String::from("\n  Continued by\n\n");
     for (row, added) in generated.added.iter().enumerate() {
         let beginning = added.get(..SHOWN_TOKENS).unwrap_or(added);
