@@ -1,4 +1,4 @@
-use crate::support::{Case, assert_alike, command, json, run, succeed, tensors};
+use crate::support::{BACKENDS, Case, assert_alike, command, json, run, succeed, tensors};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use serde_json::Value;
@@ -38,9 +38,11 @@ fn check(case: &Case, more: &[&str], tuple_order: &Value, entries: &Value) {
 fn outputs_and_their_order_are_the_reference_s() {
     for name in CASES.into_iter().chain(["qwen3"]) {
         let case = Case::new(name);
-        for attention in ["sdpa", "eager"] {
-            let more = ["--attn-implementation", attention];
-            check(&case, &more, &case.meta["tuple_order"], &case.meta["entries"]);
+        for backend in BACKENDS {
+            for attention in ["sdpa", "eager"] {
+                let more = ["--backend", backend, "--attn-implementation", attention];
+                check(&case, &more, &case.meta["tuple_order"], &case.meta["entries"]);
+            }
         }
     }
 }

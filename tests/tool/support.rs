@@ -9,6 +9,14 @@ use std::process::{Command, Output};
 /// How far a value may be from the reference's.
 pub(crate) const TOLERANCE: f32 = 1e-4;
 
+/// The backends that were built in.
+pub(crate) const BACKENDS: &[&str] = &[
+    #[cfg(feature = "flex")]
+    "flex",
+    #[cfg(feature = "ndarray")]
+    "ndarray",
+];
+
 /// The built program.
 pub(crate) fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_burnlens"))
