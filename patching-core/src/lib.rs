@@ -11,12 +11,17 @@ pub mod weights;
 /// What the macros' code calls. Not for use by hand: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::capture::check::{CapturesOutputs, HoldsSomething, InResult, LayerCount, NoCaptureOutputs, NotInResult, Records};
-    pub use crate::capture::merge::{merged, merged_kwargs, merged_select_strategy, merged_use_cache};
+    pub use crate::capture::check::{
+        CapturesOutputs, HoldsSomething, InResult, LayerCount, NoCaptureOutputs, NotInResult, Records,
+    };
+    pub use crate::capture::merge::{
+        DeviceByWalk, DeviceOf, NoDevice, first_device, merged, merged_kwargs, merged_select_strategy, merged_use_cache,
+    };
     pub use crate::capture::run::{IsResult, Options, Runner, Runs, plan};
     pub use crate::capture::{Argument, Call, Field, NoTensor, Raw, enter, is_complete};
     pub use crate::class::{ClassName, Construct, Erased, Failed, Hooked};
     pub use burn::module::Module;
+    pub use burn::tensor::Device;
     pub use inventory;
 }
 

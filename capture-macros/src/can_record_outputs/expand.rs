@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{GenericParam, LitStr, parse_quote};
 
 pub(super) fn expand(model: &Model<'_>, core: &TokenStream) -> TokenStream {
-    let Model { ident, generics, recorders, entries } = model;
+    let Model { ident, generics, recorders, modules, entries } = model;
     let mut generics = (*generics).clone();
     if generics.params.iter().any(|param| !matches!(param, GenericParam::Lifetime(_))) {
         // which parameters are modules is not known here
@@ -38,6 +38,12 @@ pub(super) fn expand(model: &Model<'_>, core: &TokenStream) -> TokenStream {
             };
             fn output_recorders(&self) -> &#core::capture::OutputRecorders {
                 #field
+            }
+            fn __first_device(&self) -> ::core::option::Option<#core::__private::Device> {
+                #[allow(unused_imports)]
+                use #core::__private::{DeviceByWalk as _, NoDevice as _};
+                ::core::option::Option::None
+                    #(.or_else(|| (&#core::__private::DeviceOf(&self.#modules)).get()))*
             }
         }
     }

@@ -10,6 +10,8 @@ pub(super) struct Model<'a> {
     pub(super) generics: &'a Generics,
     /// The field of type `OutputRecorders`, if there is exactly one.
     pub(super) recorders: Option<Ident>,
+    /// The fields that may hold parameters.
+    pub(super) modules: Vec<Ident>,
     pub(super) entries: Vec<Entry>,
 }
 

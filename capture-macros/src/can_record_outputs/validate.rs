@@ -2,7 +2,7 @@
 
 use super::model::{Entry, Model};
 use crate::shared::{Errors, last_ident};
-use syn::{Data, DeriveInput, Fields, GenericParam, Ident};
+use syn::{Data, DataStruct, DeriveInput, Fields, GenericParam, Ident};
 
 const RECORDERS: &str = "OutputRecorders";
 
@@ -22,7 +22,14 @@ pub(super) fn check<'a>(input: &'a DeriveInput, entries: Vec<Entry>, errors: &mu
         check_initial(&entry, errors);
         unique.push(entry);
     }
-    Model { ident: &input.ident, generics: &input.generics, recorders, entries: unique }
+    Model { ident: &input.ident, generics: &input.generics, recorders, modules: modules(input), entries: unique }
+}
+
+/// The named fields that `#[module(skip)]` does not hide.
+fn modules(input: &DeriveInput) -> Vec<Ident> {
+    let Data::Struct(DataStruct { fields: Fields::Named(fields), .. }) = &input.data else { return Vec::new() };
+    let is_skipped = |field: &&syn::Field| field.attrs.iter().any(|attribute| attribute.path().is_ident("module"));
+    fields.named.iter().filter(|field| !is_skipped(field)).filter_map(|field| field.ident.clone()).collect()
 }
 
 /// The field that marks the struct as a base model.

@@ -13,13 +13,18 @@ pub(super) fn expand(mut function: ImplItemFn, merge: &Merge, core: &TokenStream
         Some(config) => config.to_token_stream(),
         None => quote_spanned!(this.span()=> #this.config),
     };
+    let device = quote!(|| {
+        #[allow(unused_imports)]
+        use #core::__private::DeviceByWalk as _;
+        #core::__private::DeviceOf(#this).get()
+    });
     let mut head = Vec::new();
     for merged in &merge.arguments {
         let (name, mutability) = (&merged.name, take_mutability(&mut function, &merged.name));
         let default = quote_spanned!(name.span()=> ::core::clone::Clone::clone(&#config.#name));
         let value = match merged.rule {
             Rule::Plain => quote!(#core::__private::merged(#name, #default)),
-            Rule::UseCache => quote!(#core::__private::merged_use_cache(#name, #default, #this)),
+            Rule::UseCache => quote!(#core::__private::merged_use_cache(#name, #default, #device)),
             Rule::SelectStrategy => quote!(#core::__private::merged_select_strategy(#name, #default)?),
         };
         head.push(parse_quote!(let #mutability #name = #value;));
@@ -27,10 +32,10 @@ pub(super) fn expand(mut function: ImplItemFn, merge: &Merge, core: &TokenStream
     if let Some(Request { name, is_reference }) = &merge.request {
         let mutability = take_mutability(&mut function, name);
         if *is_reference {
-            head.push(parse_quote!(let __capture_kwargs = #core::__private::merged_kwargs(#name, &#config, #this);));
+            head.push(parse_quote!(let __capture_kwargs = #core::__private::merged_kwargs(#name, &#config, #device);));
             head.push(parse_quote!(let #mutability #name = &*__capture_kwargs;));
         } else {
-            head.push(parse_quote!(let #mutability #name = #core::__private::merged_kwargs(&#name, &#config, #this).into_owned();));
+            head.push(parse_quote!(let #mutability #name = #core::__private::merged_kwargs(&#name, &#config, #device).into_owned();));
         }
         // the body may have no use for what is not recorded
         head.push(parse_quote!(let _ = &#name;));

@@ -401,7 +401,11 @@ fn merges_stand_at_the_head_of_the_body() {
                 let mut use_cache = ::patching_core::__private::merged_use_cache(
                     use_cache,
                     ::core::clone::Clone::clone(&self.settings.use_cache),
-                    self,
+                    || {
+                        #[allow(unused_imports)]
+                        use ::patching_core::__private::DeviceByWalk as _;
+                        ::patching_core::__private::DeviceOf(self).get()
+                    },
                 );
                 let depth = ::patching_core::__private::merged(
                     depth,
@@ -414,7 +418,11 @@ fn merges_stand_at_the_head_of_the_body() {
                 let __capture_kwargs = ::patching_core::__private::merged_kwargs(
                     kwargs,
                     &self.settings,
-                    self,
+                    || {
+                        #[allow(unused_imports)]
+                        use ::patching_core::__private::DeviceByWalk as _;
+                        ::patching_core::__private::DeviceOf(self).get()
+                    },
                 );
                 let kwargs = &*__capture_kwargs;
                 let _ = &kwargs;
@@ -481,6 +489,14 @@ fn a_declaration_is_a_constant() {
             };
             fn output_recorders(&self) -> &::patching_core::capture::OutputRecorders {
                 &self.recorders
+            }
+            fn __first_device(
+                &self,
+            ) -> ::core::option::Option<::patching_core::__private::Device> {
+                #[allow(unused_imports)]
+                use ::patching_core::__private::{DeviceByWalk as _, NoDevice as _};
+                ::core::option::Option::None
+                    .or_else(|| (&::patching_core::__private::DeviceOf(&self.recorders)).get())
             }
         }
     "##]]

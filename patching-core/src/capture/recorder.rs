@@ -72,7 +72,14 @@ impl<F: 'static> Key<F> {
 
     const fn recorder(self, target: Target, index: isize) -> OutputRecorder {
         let Self { key, field: _ } = self;
-        OutputRecorder { key, target, index, layer_name: None, capture_initial_hidden_state: true, num_hidden_layers: None }
+        OutputRecorder {
+            key,
+            target,
+            index,
+            layer_name: None,
+            capture_initial_hidden_state: true,
+            num_hidden_layers: None,
+        }
     }
 }
 
@@ -142,6 +149,12 @@ pub trait CanRecordOutputs: Module + 'static {
 
     /// The field that marks this module as a base model.
     fn output_recorders(&self) -> &OutputRecorders;
+
+    /// The device of the first parameter.
+    #[doc(hidden)]
+    fn __first_device(&self) -> Option<Device> {
+        super::merge::first_device(self)
+    }
 }
 
 /// The recorders of one model instance: those that its type declares, unless this instance was given others.

@@ -181,7 +181,8 @@ fn resolve<M: CanRecordOutputs>(
     options: &Options<'_>,
 ) -> Result<Vec<Asked>, CaptureError> {
     let recorders = model.output_recorders().or(M::RECORDERS);
-    for key in kwargs.keys().chain(kwargs.expected().map(|(key, _)| key)) {
+    let asked_by_argument = options.arguments.iter().filter(|(_, flag)| flag.is_asked()).map(|(key, _)| *key);
+    for key in kwargs.keys().chain(kwargs.expected().map(|(key, _)| key)).chain(asked_by_argument) {
         if !recorders.iter().any(|recorder| recorder.key == key) {
             return Err(unknown::<M>(key, recorders.iter().map(|recorder| recorder.key)));
         }

@@ -1,6 +1,8 @@
 //! Off, recording costs no allocation; how much time it costs is measured by `examples/slot_cost.rs`.
 
 use crate::model::ToyConfig;
+use burn::module::Param;
+use burn::tensor::Tensor;
 use patching_core::capture::{Element, Keep, OutputValue};
 use patching_core::prelude::*;
 
@@ -43,6 +45,8 @@ pub struct Numbers {
 #[derive(burn::module::Module, Debug, CanRecordOutputs)]
 #[can_record_outputs(hidden_states = OutputRecorder(Half, capture_initial_hidden_state = false))]
 pub struct Halving {
+    /// As in most models, a parameter comes before the layers.
+    scale: Param<Tensor<1>>,
     layers: Vec<Slot<Half>>,
     #[module(skip)]
     config: ToyConfig,
@@ -62,8 +66,12 @@ impl Halving {
 fn off_allocates_nothing() {
     let init = Init::new(&crate::model::device());
     let config = ToyConfig { use_cache: Some(true), output_hidden_states: Some(false), ..ToyConfig::tiny() };
-    let model =
-        Halving { layers: (0..8).map(|_| Half::slot(&init)).collect(), config, recorders: OutputRecorders::default() };
+    let model = Halving {
+        scale: Param::from_tensor(Tensor::ones([1], init.device())),
+        layers: (0..8).map(|_| Half::slot(&init)).collect(),
+        config,
+        recorders: OutputRecorders::default(),
+    };
     let run = |kwargs: &ForwardKwargs| model.forward(Number(512.0), kwargs).expect("runs");
     let off = ForwardKwargs::new();
     assert_eq!(run(&off).last, Number(2.0));

@@ -199,3 +199,39 @@ fn what_is_not_held_is_said() {
 fn errors_name_what_was_asked_for() {
     assert!(refused(&ForwardKwargs::new().output_cross_attentions(9)).starts_with("`cross_attentions` has no value 9"));
 }
+
+#[derive(Module, Debug, CanRecordOutputs)]
+#[can_record_outputs(hidden_states = ToyBlock)]
+pub struct WithArguments {
+    block: Slot<ToyBlock>,
+    #[module(skip)]
+    config: ToyConfig,
+    recorders: OutputRecorders,
+}
+
+impl WithArguments {
+    #[capture_outputs]
+    fn forward(
+        &self,
+        hidden_states: Tensor<3>,
+        output_hidden_states: Option<bool>,
+        output_router_logits: Option<bool>,
+        _kwargs: &ForwardKwargs,
+    ) -> Result<ToyOutput, CaptureError> {
+        Ok(ToyOutput::new(self.block.forward(hidden_states, &Context::default())))
+    }
+}
+
+#[test]
+fn a_flag_that_is_an_argument_counts_like_one_in_the_request() {
+    let model = WithArguments {
+        block: ToyBlock::slot(&ToyConfig::tiny(), 0, &Init::new(&device())),
+        config: ToyConfig::tiny(),
+        recorders: OutputRecorders::default(),
+    };
+    let output = model.forward(input(), Some(true), None, &ForwardKwargs::new()).expect("runs");
+    assert_eq!(output.hidden_states.len(), 2);
+    assert!(model.forward(input(), None, Some(false), &ForwardKwargs::new()).is_ok());
+    let error = model.forward(input(), None, Some(true), &ForwardKwargs::new()).expect_err("not declared");
+    assert!(error.to_string().starts_with("`WithArguments` cannot record `router_logits`"), "{error}");
+}
