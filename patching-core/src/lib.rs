@@ -12,7 +12,7 @@ pub mod weights;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::capture::check::{
-        CapturesOutputs, HoldsSomething, InResult, LayerCount, NoCaptureOutputs, NotInResult, Records,
+        CapturesOutputs, GoesInto, HoldsSomething, InResult, LayerCount, NoCaptureOutputs, NotInResult, Records,
     };
     pub use crate::capture::merge::{
         DeviceByWalk, DeviceOf, NoDevice, first_device, merged, merged_kwargs, merged_select_strategy, merged_use_cache,

@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(positions([0, -1], 4), Ok(vec![0, 3]));
         assert_eq!(positions(-4, 4), Ok(vec![0]));
         assert_eq!(positions(-2.., 4), Ok(vec![2, 3]));
-        assert_eq!(positions(1..-1, 4), Ok(vec![1, 2]));
+        assert_eq!("1..-1".parse::<Flag>().map(|flag| positions(flag, 4)), Ok(Ok(vec![1, 2])));
         assert_eq!(positions(..=-1, 3), Ok(vec![0, 1, 2]));
         assert_eq!(positions([2, 0, 2], 4), Ok(vec![0, 2]));
     }
