@@ -161,9 +161,8 @@ impl Collector {
             return Err(CaptureError::Count { key: key.to_owned(), expected: planned.len, found: progress.produced });
         }
         let wanted = match (&planned.selection, len == planned.len) {
-            (Some(selection), false) if !planned.follows => {
-                Some(selection.resolve(len).map_err(|misfit| misfit.of(key, len, false))?)
-            }
+            (Some(selection), false) if planned.follows => Some(selection.resolve_within(len)),
+            (Some(selection), false) => Some(selection.resolve(len).map_err(|misfit| misfit.of(key, len, false))?),
             _ => planned.wanted.clone(),
         };
         let mut entries: Vec<_> = progress.kept.into_iter().chain(progress.tail.into_iter().flatten()).collect();

@@ -147,8 +147,16 @@ impl CapturePlan {
         let wanted = match selection.as_ref().map(|selection| selection.resolve(len)) {
             None => None,
             Some(Ok(wanted)) => Some(wanted),
-            // what only follows selects what it has
-            Some(Err(_)) if asked.follows => Some(Vec::new()),
+            // what only follows selects what it has, and is left out where that is nothing
+            Some(Err(_)) if asked.follows => {
+                match selection.as_ref().map(|selection| selection.resolve_within(len)).unwrap_or_default() {
+                    none if none.is_empty() => {
+                        self.sinks.retain(|sink| sink.key != number);
+                        return Ok(());
+                    }
+                    some => Some(some),
+                }
+            }
             Some(Err(misfit)) => return Err(misfit.of(key, len, declared.is_none())),
         };
         self.keys.push(PlannedKey {
@@ -229,9 +237,11 @@ impl PlannedKey {
         self.len == 0
     }
 
-    /// Whether the value at `position` is kept, if the sequence has the predicted length.
+    /// Whether the value at `position` is kept, if the sequence has the predicted length. If it turns out longer, a
+    /// range without an end goes on.
     pub fn keeps(&self, position: usize) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| wanted.binary_search(&position).is_ok())
+            || self.selection.as_ref().is_some_and(|selection| selection.reaches(position))
     }
 
     /// What each position would come from, if each slot is called once, in the order of the model's fields.
