@@ -119,3 +119,46 @@ fn a_plan_names_the_slots() {
         .collect();
     assert_eq!(kept, ["layers.1.self_attn"]);
 }
+
+/// A family's models, written once: what is handed on comes in groups.
+macro_rules! family {
+    ($model:ident, $class:path, $key:ident, $index:literal, $place:expr, $initial:expr) => {
+        #[derive(Module, Debug, CanRecordOutputs)]
+        #[can_record_outputs($key = OutputRecorder(
+                    $class, index = $index, layer_name = $place, capture_initial_hidden_state = $initial
+                ))]
+        struct $model {
+            blocks: Vec<Slot<model::Block>>,
+            #[module(skip)]
+            config: Config,
+            recorders: OutputRecorders,
+        }
+
+        impl $model {
+            #[capture_outputs]
+            fn forward(&self, x: Tensor<3>, kwargs: &ForwardKwargs) -> Result<FamilyOutput, CaptureError> {
+                let x = self.blocks.iter().try_fold(x, |x, block| block.forward(&x))?;
+                Ok(FamilyOutput::new(x))
+            }
+        }
+    };
+}
+
+#[derive(ModelOutput, Clone, Debug)]
+struct FamilyOutput {
+    last_hidden_state: Tensor<3>,
+    hidden_states: Captured<Tensor<3>>,
+}
+
+family!(Family, model::Block, hidden_states, -1, "blocks", false);
+
+#[test]
+fn a_declaration_may_come_out_of_a_macro() {
+    let blocks = vec![model::Block::slot(&config(), &Init::new(&device()))];
+    let model = Family { blocks, config: config(), recorders: OutputRecorders::default() };
+    let output = model
+        .forward(Tensor::ones([1, 2, 4], &device()), &ForwardKwargs::new().output_hidden_states(true))
+        .expect("runs");
+    assert_eq!(output.hidden_states.len(), 1);
+    assert_eq!(output.last_hidden_state.dims(), [1, 2, 4]);
+}

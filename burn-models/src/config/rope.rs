@@ -38,7 +38,8 @@ pub struct RopeParameters {
     /// `llama3`: the context that the model was first trained on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_max_position_embeddings: Option<f64>,
-    /// The share of each head that is turned; the rest passes as it is.
+    /// The share of each head that other families turn. As in the reference, these turn whole heads whatever it says,
+    /// and cannot be scaled where it is not 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_rotary_factor: Option<f64>,
     /// Anything else, kept as it was read.
@@ -81,14 +82,6 @@ impl RopeParameters {
         }
     }
 
-    /// How many of a head's `head_dim` values are turned.
-    pub fn rotary_dim(&self, head_dim: usize) -> usize {
-        match self.partial_rotary_factor {
-            Some(share) if (0.0..1.0).contains(&share) => (head_dim as f64 * share) as usize,
-            _ => head_dim,
-        }
-    }
-
     /// Checks that the kind is known, that its numbers are there, and that they are usable with heads of
     /// `head_dim` values.
     ///
@@ -99,17 +92,14 @@ impl RopeParameters {
         let kind = self.kind()?;
         positive("rope_theta", Some(self.rope_theta), kind)?;
         if let Some(share) = self.partial_rotary_factor
-            && !(share > 0.0 && share <= 1.0)
+            && share != 1.0
+            && kind != RopeType::Default
         {
-            return Err(ConfigError::out_of_range("partial_rotary_factor", share, "more than 0 and at most 1"));
+            let expected = format!("1 with the rope_type `{}`", self.rope_type);
+            return Err(ConfigError::out_of_range("partial_rotary_factor", share, expected));
         }
-        let turned = self.rotary_dim(head_dim);
-        if turned == 0 || turned % 2 == 1 {
-            return Err(ConfigError::out_of_range(
-                "head_dim",
-                head_dim,
-                format!("an even number of rotary values, not {turned}"),
-            ));
+        if head_dim == 0 || head_dim % 2 == 1 {
+            return Err(ConfigError::out_of_range("head_dim", head_dim, "an even number of rotary values"));
         }
         if kind != RopeType::Default {
             positive("factor", self.factor, kind)?;

@@ -8,13 +8,17 @@ use serde::{Deserialize, Serialize};
 pub enum Activation {
     /// `x * sigmoid(x)`
     #[default]
-    #[serde(alias = "swish")]
     Silu,
+    /// The same under its other name, which is kept when a config is saved.
+    Swish,
     /// Gaussian error linear unit, exact.
     Gelu,
     /// The same by the hyperbolic tangent.
-    #[serde(alias = "gelu_pytorch_tanh", alias = "gelu_fast")]
     GeluNew,
+    /// The same under its other name.
+    GeluFast,
+    /// The same under its other name.
+    GeluPytorchTanh,
     /// `x * sigmoid(1.702 x)`
     QuickGelu,
     /// `max(x, 0)`
@@ -27,9 +31,9 @@ impl Activation {
     /// Applies it to every element.
     pub fn forward<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
         match self {
-            Self::Silu => activation::silu(x),
+            Self::Silu | Self::Swish => activation::silu(x),
             Self::Gelu => activation::gelu(x),
-            Self::GeluNew => activation::gelu_approximate(x),
+            Self::GeluNew | Self::GeluFast | Self::GeluPytorchTanh => activation::gelu_approximate(x),
             Self::QuickGelu => x.clone() * activation::sigmoid(x * 1.702),
             Self::Relu => activation::relu(x),
             Self::Tanh => x.tanh(),

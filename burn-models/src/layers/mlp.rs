@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 pub fn gated_mlp(gate: &Linear, up: &Linear, down: &Linear, activation: Activation, x: Tensor<3>) -> Tensor<3> {
     let (gated, up) = (linear(gate, x.clone()), linear(up, x));
     let product = match activation {
-        Activation::Silu => silu_gated(gated, up),
+        Activation::Silu | Activation::Swish => silu_gated(gated, up),
         activation => activation.forward(gated) * up,
     };
     linear(down, product)

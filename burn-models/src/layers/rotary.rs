@@ -15,12 +15,11 @@ impl Rotary {
     }
 }
 
-/// The frequency of each pair of values in a head of `head_dim`: `rotary / 2` numbers.
+/// The frequency of each pair of values in a head of `head_dim`: half as many numbers.
 ///
 /// Kinds that are not known count as the default one; a config that passed its checks has none.
 pub fn inverse_frequencies(rope: &RopeParameters, head_dim: usize) -> Vec<f32> {
-    let dim = rope.rotary_dim(head_dim);
-    let base = (0..dim / 2).map(|i| 1.0 / rope.rope_theta.powf((2 * i) as f64 / dim as f64));
+    let base = (0..head_dim / 2).map(|i| 1.0 / rope.rope_theta.powf((2 * i) as f64 / head_dim as f64));
     let factor = rope.factor.unwrap_or(1.0);
     let scaled = |frequency: f64| match rope.kind() {
         Ok(RopeType::Linear) => frequency / factor,

@@ -1,5 +1,6 @@
 use crate::support::{Case, device};
 use burn_models::config::{DecoderConfig, LayerType};
+use burn_models::layers::inverse_frequencies;
 use burn_models::llama::{LlamaConfig, LlamaForCausalLM};
 use burn_models::mistral::MistralConfig;
 use burn_models::qwen2::Qwen2Config;
@@ -154,4 +155,28 @@ fn layers_with_windows() {
         &fields.replacen("\"num", "{\"num", 1).replace(": 5", ": 0").replace("true", "true, \"max_window_layers\": 0}"),
     );
     assert!(error.contains("`sliding_window` is 0"), "{error}");
+}
+
+#[test]
+fn an_activation_keeps_the_name_it_was_given() {
+    for name in ["silu", "swish", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "quick_gelu", "relu", "tanh"] {
+        let config = llama(json!({"hidden_act": name})).expect("valid");
+        assert_eq!(serde_json::to_value(&config).expect("JSON")["hidden_act"], name);
+    }
+}
+
+/// The reference's decoders ignore the share, and fail where they also scale.
+#[test]
+fn these_families_turn_whole_heads() {
+    let rope = |fields: Value| json!({"head_dim": 8, "rope_parameters": fields});
+    let whole = llama(rope(json!({"rope_type": "default", "rope_theta": 777.0}))).expect("valid");
+    let part = json!({"rope_type": "default", "rope_theta": 777.0, "partial_rotary_factor": 0.5});
+    let part = llama(rope(part)).expect("valid");
+    let of = |config: &LlamaConfig| inverse_frequencies(&config.rope_parameters, config.head_dim());
+    assert_eq!(of(&part), of(&whole));
+    assert_eq!(part.rope_parameters.partial_rotary_factor, Some(0.5), "kept for saving");
+    refused(
+        rope(json!({"rope_type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5})),
+        "`partial_rotary_factor` is 0.5, expected 1 with the rope_type `linear`",
+    );
 }

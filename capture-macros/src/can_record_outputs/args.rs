@@ -135,6 +135,7 @@ fn recorder(call: ExprCall, errors: &mut Errors) -> Option<Target> {
 }
 
 fn set(target: &mut Target, name: &str, value: Expr, errors: &mut Errors) {
+    let value = ungrouped(value);
     match name {
         "index" => target.index = integer(&value, errors),
         "layer_name" => {
@@ -142,6 +143,15 @@ fn set(target: &mut Target, name: &str, value: Expr, errors: &mut Errors) {
         }
         "capture_initial_hidden_state" => target.initial = boolean(&value, errors),
         _ => target.num_hidden_layers_key = text(value, name, "a field of the config, such as \"num_layers\"", errors),
+    }
+}
+
+/// Without the groups in which `macro_rules!` hands values on.
+fn ungrouped(value: Expr) -> Expr {
+    match value {
+        Expr::Group(group) => ungrouped(*group.expr),
+        Expr::Unary(unary) => Expr::Unary(syn::ExprUnary { expr: Box::new(ungrouped(*unary.expr)), ..unary }),
+        value => value,
     }
 }
 

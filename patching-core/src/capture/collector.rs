@@ -15,6 +15,8 @@ pub(crate) struct Collector {
     /// The run may stop once these keys are complete, that is when each has produced so many values.
     stop_after: Option<Vec<usize>>,
     left: AtomicBool,
+    /// Calls may overlap, so that the position of a value is known only when its call ends.
+    on_threads: AtomicBool,
     keys: Mutex<Vec<Progress>>,
 }
 
@@ -43,7 +45,14 @@ impl Collector {
                 .map(|last| last + 1)
         };
         let stop_after = if early { plan.keys().iter().map(stop).collect() } else { None };
-        Self { plan, keep, stop_after, left: AtomicBool::new(false), keys: Mutex::new(keys) }
+        Self {
+            plan,
+            keep,
+            stop_after,
+            left: AtomicBool::new(false),
+            on_threads: AtomicBool::new(false),
+            keys: Mutex::new(keys),
+        }
     }
 
     fn keys(&self) -> MutexGuard<'_, Vec<Progress>> {
@@ -51,13 +60,20 @@ impl Collector {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the next value of `key` will be kept.
+    /// From here on calls may run at the same time.
+    pub(crate) fn enter_thread(&self) {
+        self.on_threads.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the value of `key` that the call beginning now gives may be kept.
     pub(crate) fn wants_next(&self, key: usize) -> bool {
         let keys = self.keys();
         match (self.plan.keys().get(key), keys.get(key)) {
             (Some(planned), Some(progress)) => {
                 // the input that comes first is taken when the first call begins, so it is already counted
-                planned.keeps(progress.produced) || progress.tail.is_some()
+                let next = progress.produced;
+                let overlaps = planned.nested || self.on_threads.load(Ordering::Relaxed);
+                planned.keeps(next) || progress.tail.is_some() || (overlaps && planned.keeps_after(next))
             }
             _ => false,
         }
@@ -161,9 +177,8 @@ impl Collector {
             return Err(CaptureError::Count { key: key.to_owned(), expected: planned.len, found: progress.produced });
         }
         let wanted = match (&planned.selection, len == planned.len) {
-            (Some(selection), false) if !planned.follows => {
-                Some(selection.resolve(len).map_err(|misfit| misfit.of(key, len, false))?)
-            }
+            (Some(selection), false) if planned.follows => Some(selection.resolve_within(len)),
+            (Some(selection), false) => Some(selection.resolve(len).map_err(|misfit| misfit.of(key, len, false))?),
             _ => planned.wanted.clone(),
         };
         let mut entries: Vec<_> = progress.kept.into_iter().chain(progress.tail.into_iter().flatten()).collect();

@@ -50,6 +50,8 @@ pub struct PlannedKey {
     /// The config says how many values there are, so slots may be called several times.
     pub(crate) counted: bool,
     pub(crate) follows: bool,
+    /// A slot lies inside another, whose value it comes before.
+    pub(crate) nested: bool,
     /// The positions to keep in a sequence of `len`, ascending; `None`: all.
     pub(crate) wanted: Option<Vec<usize>>,
 }
@@ -60,6 +62,12 @@ pub(crate) struct Row {
     pub(crate) path: Arc<str>,
     class: &'static str,
     implementation: &'static str,
+}
+
+impl Row {
+    fn is_inside(&self, outer: &Self) -> bool {
+        self.path.strip_prefix(&*outer.path).is_some_and(|rest| rest.starts_with('.'))
+    }
 }
 
 /// A value of a plan: what a position of a sequence would come from.
@@ -147,13 +155,24 @@ impl CapturePlan {
         let wanted = match selection.as_ref().map(|selection| selection.resolve(len)) {
             None => None,
             Some(Ok(wanted)) => Some(wanted),
-            // what only follows selects what it has
-            Some(Err(_)) if asked.follows => Some(Vec::new()),
+            // what only follows selects what it has, and is left out where that is nothing
+            Some(Err(_)) if asked.follows => {
+                match selection.as_ref().map(|selection| selection.resolve_within(len)).unwrap_or_default() {
+                    none if none.is_empty() => {
+                        self.sinks.retain(|sink| sink.key != number);
+                        return Ok(());
+                    }
+                    some => Some(some),
+                }
+            }
             Some(Err(misfit)) => return Err(misfit.of(key, len, declared.is_none())),
         };
+        // slots are met from outside to inside
+        let nested = rows.iter().zip(rows.iter().skip(1)).any(|(outer, inner)| inner.is_inside(outer));
         self.keys.push(PlannedKey {
             key,
             rows,
+            nested,
             initial,
             selection,
             len,
@@ -229,9 +248,21 @@ impl PlannedKey {
         self.len == 0
     }
 
-    /// Whether the value at `position` is kept, if the sequence has the predicted length.
+    /// Whether the value at `position` is kept, if the sequence has the predicted length. If it turns out longer, a
+    /// range without an end goes on.
     pub fn keeps(&self, position: usize) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| wanted.binary_search(&position).is_ok())
+            || self.selection.as_ref().is_some_and(|selection| selection.reaches(position))
+    }
+
+    /// Whether any value behind `position` is kept.
+    pub(crate) fn keeps_after(&self, position: usize) -> bool {
+        match (&self.wanted, &self.selection) {
+            (Some(wanted), Some(selection)) => {
+                selection.is_open() || wanted.last().is_some_and(|last| *last > position)
+            }
+            _ => true,
+        }
     }
 
     /// What each position would come from, if each slot is called once, in the order of the model's fields.

@@ -74,6 +74,9 @@ impl Scope {
 
     /// Runs `work` on this thread with the calls in it recorded. Values are ordered as the calls end.
     pub fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
+        if let Some(collector) = &self.0 {
+            collector.enter_thread();
+        }
         let _open = Open::new(self.0.clone());
         work()
     }

@@ -97,6 +97,23 @@ impl Selection {
             .max()
     }
 
+    /// Whether `position` is meant whatever the length: it is in a range without an end that begins at or before it.
+    pub(crate) fn reaches(&self, position: usize) -> bool {
+        self.0.iter().any(|pick| match *pick {
+            Pick::Span { start, end: None } => usize::try_from(start).is_ok_and(|start| start <= position),
+            _ => false,
+        })
+    }
+
+    /// The positions meant in a sequence of `len` as far as it has them, ascending, each once.
+    pub(crate) fn resolve_within(&self, len: usize) -> Vec<usize> {
+        let of = |pick: &Pick| Self(vec![*pick]).resolve(len).unwrap_or_default();
+        let mut positions: Vec<usize> = self.0.iter().flat_map(of).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions
+    }
+
     /// Whether the last value could be meant whatever the length.
     pub(crate) fn is_open(&self) -> bool {
         self.0.iter().any(|pick| matches!(pick, Pick::Span { end: None, .. }))

@@ -105,3 +105,38 @@ fn an_early_exit_of_a_shared_layer_stops_at_the_right_call() {
         bits(all.hidden_states.at(3).expect("kept"))
     );
 }
+
+#[test]
+fn a_range_without_an_end_goes_on_as_long_as_the_calls_do() {
+    let model = Uncounted::make(4);
+    for (flag, expected) in [
+        (Flag::from(0..), vec![0, 1, 2, 3, 4]),
+        ((1..).into(), vec![1, 2, 3, 4]),
+        ((0..=-1).into(), vec![0, 1, 2, 3, 4]),
+    ] {
+        let kwargs = ForwardKwargs::new().output_hidden_states(flag.clone());
+        let output = model.forward(input(), &kwargs).expect("runs");
+        assert_eq!(positions(&output.hidden_states), (expected.clone(), 5), "{flag:?}");
+        let mut captures = model.forward_captures(input(), &kwargs).expect("runs");
+        let captured = captures.take::<Tensor<3>>("hidden_states").expect("asked for");
+        assert_eq!(positions(&captured), (expected, 5), "{flag:?}");
+    }
+    let output = model.forward(input(), &ForwardKwargs::new().output_attentions(0..)).expect("runs");
+    assert_eq!(positions(&output.attentions), (vec![0, 1, 2, 3], 4));
+    assert_eq!(output.attentions.at(-1).expect("kept").dims(), [1, 2, 2]);
+}
+
+shared_layer_model!(
+    Followed,
+    (
+        attentions = OutputRecorder(ToyAttention, layer_name = "self_attn"),
+        cross_attentions = OutputRecorder(ToyAttention, layer_name = "self_attn")
+    )
+);
+
+#[test]
+fn a_follower_counts_from_the_end_of_what_was_really_produced() {
+    let output = Followed::make(3).forward(input(), &ForwardKwargs::new().output_attentions(-1)).expect("runs");
+    assert_eq!(positions(&output.attentions), (vec![2], 3));
+    assert_eq!(positions(&output.cross_attentions), (vec![2], 3));
+}

@@ -165,3 +165,45 @@ fn what_is_not_selected_is_freed_while_the_model_runs() {
     assert_eq!(run(ForwardKwargs::new().output_attentions([1, -1])), (vec![0, 0, 1, 1, 1], vec![1, 4]));
     assert_eq!(run(ForwardKwargs::new().output_attentions(true)), (vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3, 4]));
 }
+
+/// Two kinds of attention of which one is seldom.
+#[derive(Module, Debug, CanRecordOutputs)]
+#[can_record_outputs(
+    attentions = OutputRecorder(ToyAttention, layer_name = "blocks"),
+    cross_attentions = OutputRecorder(ToyAttention, layer_name = "last"),
+)]
+struct Seldom {
+    blocks: Vec<Slot<ToyAttention>>,
+    last: Slot<ToyAttention>,
+    #[module(skip)]
+    config: ToyConfig,
+    recorders: OutputRecorders,
+}
+
+impl Seldom {
+    #[capture_outputs]
+    fn forward(&self, hidden_states: Tensor<3>, kwargs: &ForwardKwargs) -> Result<ToyOutput, CaptureError> {
+        let mut hidden_states = hidden_states;
+        for attention in self.blocks.iter().chain([&self.last]) {
+            (hidden_states, _) = attention.forward(hidden_states, &Context::default());
+        }
+        Ok(ToyOutput::new(hidden_states))
+    }
+}
+
+#[test]
+fn a_follower_selects_what_it_has() {
+    let (config, init) = (ToyConfig::tiny(), Init::new(&device()));
+    let slot = || ToyAttention::slot(&config, &init);
+    let blocks = vec![slot(), slot(), slot()];
+    let model = Seldom { blocks, last: slot(), config: config.clone(), recorders: OutputRecorders::default() };
+    let run = |flag: Flag| {
+        let output = model.forward(input(), &ForwardKwargs::new().output_attentions(flag)).expect("runs");
+        let names: Vec<_> = output.to_tuple().names().collect();
+        (paths(&output.attentions).len(), paths(&output.cross_attentions).len(), names.contains(&"cross_attentions"))
+    };
+    assert_eq!(run([0, -1].into()), (2, 1, true));
+    assert_eq!(run([0, 2].into()), (2, 1, true));
+    // nothing of it was selected: left out, and not an empty sequence
+    assert_eq!(run(2.into()), (1, 0, false));
+}

@@ -5,6 +5,7 @@ use burn::prelude::*;
 use patching_core::capture::{Scope, is_wanted};
 use patching_core::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
 
 #[test]
 fn sixteen_threads_with_different_requests_get_what_each_asked_for() {
@@ -180,4 +181,71 @@ fn recording_changes_no_bit_of_the_output() {
         .forward(input(), &with_memory(), &ForwardKwargs::new().output_hidden_states(true).output_attentions(true))
         .expect("runs");
     assert_eq!(bits(&off.last_hidden_state), bits(&on.last_hidden_state));
+}
+
+/// Attentions that run at the same time, or one inside the other.
+#[derive(Module, Debug)]
+struct Lazy {
+    inner: Option<Slot<Lazy>>,
+}
+
+#[module_class]
+impl Lazy {
+    fn new(depth: usize, init: &Init) -> Self {
+        Self { inner: (depth > 0).then(|| Lazy::slot(depth - 1, init)) }
+    }
+
+    /// The second element only if somebody wants it.
+    fn forward(&self, hidden_states: Tensor<3>, begun: &Barrier) -> (Tensor<3>, Option<Tensor<3>>) {
+        let wanted = is_wanted(1);
+        begun.wait();
+        if let Some(inner) = &self.inner {
+            inner.forward(hidden_states.clone(), begun);
+        }
+        (hidden_states.clone(), wanted.then_some(hidden_states))
+    }
+}
+
+#[derive(Module, Debug, CanRecordOutputs)]
+#[can_record_outputs(attentions = Lazy)]
+struct Overlapping {
+    layers: Vec<Slot<Lazy>>,
+    #[module(skip)]
+    config: ToyConfig,
+    recorders: OutputRecorders,
+}
+
+impl Overlapping {
+    fn make(layers: usize, depth: usize) -> Self {
+        let layers = (0..layers).map(|_| Lazy::slot(depth, &Init::new(&device()))).collect();
+        Self { layers, config: ToyConfig::tiny(), recorders: OutputRecorders::default() }
+    }
+
+    #[capture_outputs]
+    fn forward(&self, hidden_states: Tensor<3>, kwargs: &ForwardKwargs) -> Result<ToyOutput, CaptureError> {
+        let (scope, begun) = (Scope::current(), Barrier::new(self.layers.len()));
+        if let [layer] = self.layers.as_slice() {
+            layer.forward(hidden_states.clone(), &begun);
+            return Ok(ToyOutput::new(hidden_states));
+        }
+        std::thread::scope(|threads| {
+            for layer in &self.layers {
+                threads.spawn(|| scope.enter(|| layer.forward(hidden_states.clone(), &begun)));
+            }
+        });
+        Ok(ToyOutput::new(hidden_states))
+    }
+}
+
+#[test]
+fn calls_that_overlap_give_what_may_turn_out_to_be_selected() {
+    for (layers, depth) in [(3, 0), (1, 2)] {
+        let model = Overlapping::make(layers, depth);
+        for position in 0..3 {
+            let output = model
+                .forward(input(), &ForwardKwargs::new().output_attentions(position))
+                .unwrap_or_else(|error| panic!("{layers} layers, depth {depth}: {error}"));
+            assert!(output.attentions.get(position).is_some());
+        }
+    }
 }
