@@ -13,7 +13,10 @@ use burn_models::{LogitsToKeep, TextInputs};
 use patching_core::prelude::*;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Between one side's turn and the other's.
+const PAUSE: Duration = Duration::from_millis(300);
 
 type Error = Box<dyn std::error::Error>;
 
@@ -124,6 +127,8 @@ fn main() -> Result<(), Error> {
     let mut reference = option("--python").map(|python| Reference::start(&python, &folder)).transpose()?;
     for round in 0..rounds + 2 {
         for (n, name) in names.iter().enumerate() {
+            // threads of the other side wait for work for a while, awake
+            std::thread::sleep(PAUSE);
             let (time, result) = match *name {
                 "prefill" => milliseconds(|| sdpa.forward(ids(0, 128), &off).map(drop)),
                 "prefill_eager" => milliseconds(|| eager.forward(ids(0, 128), &off).map(drop)),
@@ -143,6 +148,7 @@ fn main() -> Result<(), Error> {
                 }
             };
             result?;
+            std::thread::sleep(PAUSE);
             let theirs_now = reference.as_mut().map(|reference| reference.run(name)).transpose()?;
             // the first rounds warm up
             if round >= 2 {

@@ -125,8 +125,8 @@ macro_rules! family {
     ($model:ident, $class:path, $key:ident, $index:literal, $place:expr, $initial:expr) => {
         #[derive(Module, Debug, CanRecordOutputs)]
         #[can_record_outputs($key = OutputRecorder(
-                    $class, index = $index, layer_name = $place, capture_initial_hidden_state = $initial
-                ))]
+                                    $class, index = $index, layer_name = $place, capture_initial_hidden_state = $initial
+                                ))]
         struct $model {
             blocks: Vec<Slot<model::Block>>,
             #[module(skip)]

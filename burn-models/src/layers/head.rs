@@ -1,3 +1,4 @@
+use super::linear::product;
 use super::{linear, new_linear};
 use crate::config::DecoderConfig;
 use crate::error::ForwardError;
@@ -27,28 +28,7 @@ pub fn lm_logits(head: Option<&Linear>, table: &Embedding, hidden: Tensor<3>) ->
         None => table.weight.val().transpose(),
     };
     let [_, vocabulary] = weight.dims();
-    wide_product(hidden.reshape([batch * seq, size]), weight).reshape([batch, seq, vocabulary])
-}
-
-/// A matrix product whose result is very wide, in strips of columns: `[rows, size]` and `[size, columns]` to
-/// `[rows, columns]`.
-///
-/// A product of a whole vocabulary goes through memory that no cache holds; strips are a fifth faster on burn-flex,
-/// with the copy into place. Single rows and other backends have nothing to gain.
-fn wide_product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
-    const STRIP: usize = 4096;
-    let [rows, _] = x.dims();
-    let [_, columns] = weight.dims();
-    let device = x.device();
-    if rows == 1 || columns < 4 * STRIP || device.is_autodiff() || !super::embedding::is_flex(&device) {
-        return x.matmul(weight);
-    }
-    // written into place, so that the result never exists twice
-    let empty = Tensor::empty([rows, columns], (&device, x.dtype()));
-    (0..columns).step_by(STRIP).fold(empty, |product, start| {
-        let end = (start + STRIP).min(columns);
-        product.slice_assign([0..rows, start..end], x.clone().matmul(weight.clone().slice_dim(1, start..end)))
-    })
+    product(hidden.reshape([batch * seq, size]), weight).reshape([batch, seq, vocabulary])
 }
 
 /// Keeps some positions of `[batch, seq, hidden]`.

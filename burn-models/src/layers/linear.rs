@@ -18,10 +18,102 @@ pub fn linear<const D: usize>(layer: &Linear, x: Tensor<D>) -> Tensor<D> {
     let weight = layer.weight.val();
     let [inputs, outputs] = weight.dims();
     let rows = shape[..D - 1].iter().product::<usize>();
-    let mut folded = x.reshape([rows, inputs]).matmul(weight);
+    let mut folded = product(x.reshape([rows, inputs]), weight);
     if let Some(bias) = &layer.bias {
         folded = folded + bias.val().unsqueeze();
     }
     shape[D - 1] = outputs;
     folded.reshape(shape)
+}
+
+/// The matrix product of rows `[rows, inputs]` and a weight `[inputs, outputs]`.
+///
+/// What burn-flex gives to a single thread or sends through memory is cut into strips of columns here; every value is
+/// the same sum of the same products.
+pub(super) fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+    #[cfg(feature = "flex")]
+    {
+        let device = x.device();
+        if super::embedding::is_flex(&device) && !device.is_autodiff() {
+            return strips::product(x, weight);
+        }
+    }
+    x.matmul(weight)
+}
+
+#[cfg(feature = "flex")]
+mod strips {
+    use burn::tensor::{DType, Tensor};
+    use rayon::prelude::*;
+
+    /// Elements of a weight that are worth another thread: reading them takes longer than waking it.
+    const SHARE: usize = 128 * 1024;
+    /// Columns of a strip where the result is too wide for the caches.
+    const WIDTH: usize = 4096;
+
+    pub(super) fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+        let ([rows, _], [inputs, outputs]) = (x.dims(), weight.dims());
+        let threads = rayon::current_num_threads().min(inputs * outputs / SHARE);
+        if !matches!(weight.dtype(), DType::F32 | DType::F16 | DType::BF16) {
+            x.matmul(weight)
+        } else if rows == 1 && threads > 1 {
+            one_row(x, weight, threads)
+        } else if rows > 1 && outputs >= 4 * WIDTH {
+            wide(x, weight)
+        } else {
+            x.matmul(weight)
+        }
+    }
+
+    /// A single row is bound by reading the weight: each thread reads a part.
+    fn one_row(x: Tensor<2>, weight: Tensor<2>, threads: usize) -> Tensor<2> {
+        let [_, outputs] = weight.dims();
+        let width = outputs.div_ceil(threads);
+        let strips = (0..outputs).step_by(width).collect::<Vec<_>>();
+        let strips = strips.into_par_iter().map(|start| x.clone().matmul(columns(&weight, start, width)));
+        Tensor::cat(strips.collect(), 1)
+    }
+
+    /// A product of a whole vocabulary goes through memory that no cache holds; written strip by strip into place, so
+    /// that the result never exists twice.
+    fn wide(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+        let ([rows, _], [_, outputs]) = (x.dims(), weight.dims());
+        let empty = Tensor::empty([rows, outputs], (&x.device(), x.dtype()));
+        (0..outputs).step_by(WIDTH).fold(empty, |product, start| {
+            let strip = x.clone().matmul(columns(&weight, start, WIDTH));
+            product.slice_assign([0..rows, start..start + strip.dims()[1]], strip)
+        })
+    }
+
+    fn columns(weight: &Tensor<2>, start: usize, width: usize) -> Tensor<2> {
+        let [_, outputs] = weight.dims();
+        weight.clone().slice_dim(1, start..(start + width).min(outputs))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+        use burn::tensor::{Device, Distribution};
+
+        fn bits(tensor: Tensor<2>) -> Vec<f32> {
+            tensor.into_data().iter::<f32>().collect()
+        }
+
+        #[test]
+        fn strips_are_the_product() {
+            let device = Device::flex();
+            let random = |shape: [usize; 2]| Tensor::<2>::random(shape, Distribution::Default, &device);
+            let (x, weight) = (random([3, 32]), random([4 * WIDTH + 5, 32]).transpose());
+            let close = |found: Tensor<2>, expected: Tensor<2>| {
+                assert_eq!(found.dims(), expected.dims());
+                let pairs = bits(found).into_iter().zip(bits(expected));
+                assert!(pairs.into_iter().all(|(found, expected)| (found - expected).abs() < 1e-4));
+            };
+            close(wide(x.clone(), weight.clone()), x.clone().matmul(weight.clone()));
+            let row = x.slice_dim(0, 1..2);
+            for threads in [2, 3, 7] {
+                close(one_row(row.clone(), weight.clone(), threads), row.clone().matmul(weight.clone()));
+            }
+        }
+    }
 }
