@@ -14,6 +14,7 @@
 //!
 //! Each macro has a folder: `args` reads its arguments, `model` is what was understood of the item, `validate` has
 //! the rules, `expand` only quotes. Whatever can be a function at run time is one, in `patching_core::__private`.
+#![forbid(unsafe_code)]
 
 mod can_record_outputs;
 mod capture_outputs;

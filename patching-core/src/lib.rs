@@ -1,5 +1,7 @@
 //! Recording and replacing the submodules of Burn models, and loading Hugging Face checkpoints into them.
 
+#![deny(unsafe_code)]
+
 // The macros name this crate by its path, also inside it.
 extern crate self as patching_core;
 
@@ -15,7 +17,8 @@ pub mod __private {
         CapturesOutputs, GoesInto, HoldsSomething, InResult, LayerCount, NoCaptureOutputs, NotInResult, Records,
     };
     pub use crate::capture::merge::{
-        DeviceByWalk, DeviceOf, NoDevice, first_device, merged, merged_kwargs, merged_select_strategy, merged_use_cache,
+        DeviceByWalk, DeviceOf, NoDevice, first_device, merged, merged_kwargs, merged_select_strategy,
+        merged_use_cache, with_arguments,
     };
     pub use crate::capture::run::{IsResult, Options, Runner, Runs, plan};
     pub use crate::capture::{Argument, Call, Field, NoTensor, Raw, enter, is_complete};

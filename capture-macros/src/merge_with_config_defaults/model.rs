@@ -15,6 +15,8 @@ pub(super) enum Rule {
     Plain,
     /// Off while training with gradient checkpointing.
     UseCache,
+    /// Also part of a request.
+    IsCausal,
     /// Only some values exist.
     SelectStrategy,
 }
@@ -23,6 +25,7 @@ impl Rule {
     pub(super) fn of(name: &Ident) -> Self {
         match name.unraw().to_string().as_str() {
             "use_cache" => Self::UseCache,
+            "is_causal" => Self::IsCausal,
             "vision_feature_select_strategy" => Self::SelectStrategy,
             _ => Self::Plain,
         }

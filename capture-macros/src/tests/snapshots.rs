@@ -399,7 +399,7 @@ fn merges_stand_at_the_head_of_the_body() {
                 kwargs: &ForwardKwargs,
             ) -> Result<Output, MyError> {
                 let mut use_cache = ::patching_core::__private::merged_use_cache(
-                    use_cache,
+                    use_cache.or(kwargs.get_use_cache()),
                     ::core::clone::Clone::clone(&self.settings.use_cache),
                     || {
                         #[allow(unused_imports)]
@@ -416,13 +416,18 @@ fn merges_stand_at_the_head_of_the_body() {
                     ::core::clone::Clone::clone(&self.settings.vision_feature_select_strategy),
                 )?;
                 let __capture_kwargs = ::patching_core::__private::merged_kwargs(
-                    kwargs,
+                    &kwargs,
                     &self.settings,
                     || {
                         #[allow(unused_imports)]
                         use ::patching_core::__private::DeviceByWalk as _;
                         ::patching_core::__private::DeviceOf(self).get()
                     },
+                );
+                let __capture_kwargs = ::patching_core::__private::with_arguments(
+                    &__capture_kwargs,
+                    use_cache,
+                    __capture_kwargs.get_is_causal(),
                 );
                 let kwargs = &*__capture_kwargs;
                 let _ = &kwargs;

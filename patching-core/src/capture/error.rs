@@ -84,6 +84,14 @@ pub enum CaptureError {
         /// The number found.
         found: usize,
     },
+    /// A number of layers that no model has.
+    #[error("`{key}` would have {count} values: the config field that `num_hidden_layers_key` names is wrong")]
+    TooMany {
+        /// The key.
+        key: &'static str,
+        /// The number in the config.
+        count: usize,
+    },
     /// A slot that was planned, but not called in this run, or called on a thread that the scope was not carried to.
     #[error(
         "`{key}` was asked for, but `{path}` was not called in this run (a thread started by `forward` sees the request only inside `Scope::enter`)"

@@ -52,6 +52,15 @@ pub fn merged_kwargs<'a>(
 ) -> Cow<'a, ForwardKwargs> {
     let use_cache = merged_use_cache(kwargs.get_use_cache(), config.use_cache(), device);
     let is_causal = merged(kwargs.get_is_causal(), config.is_causal());
+    with_arguments(kwargs, use_cache, is_causal)
+}
+
+/// The kwargs with these values, which are those of arguments of the same names: a call has one `use_cache`.
+pub fn with_arguments(
+    kwargs: &ForwardKwargs,
+    use_cache: Option<bool>,
+    is_causal: Option<bool>,
+) -> Cow<'_, ForwardKwargs> {
     if use_cache == kwargs.get_use_cache() && is_causal == kwargs.get_is_causal() {
         return Cow::Borrowed(kwargs);
     }

@@ -16,6 +16,7 @@ pub(crate) mod run;
 mod scope;
 mod selection;
 
+pub use crate::class::erase::Kind as TensorKind;
 pub use any_tensor::AnyTensor;
 pub use captured::{Captured, CapturedTensors, Raw};
 pub use defaults::ConfigDefaults;

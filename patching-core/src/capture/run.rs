@@ -209,8 +209,9 @@ fn resolve<M: CanRecordOutputs>(
             asked.push(Asked { key, flag, follows });
         }
     }
-    if let Some((key, count)) = kwargs.expected().find(|(key, _)| !asked.iter().any(|asked| asked.key == *key)) {
-        return Err(CaptureError::Count { key: key.to_owned(), expected: count, found: 0 });
+    let is_asked = |key: &str| asked.iter().any(|asked| asked.key == key);
+    if let Some((key, expected)) = kwargs.expected().find(|(key, count)| *count > 0 && !is_asked(key)) {
+        return Err(CaptureError::Count { key: key.to_owned(), expected, found: 0 });
     }
     Ok(asked)
 }
@@ -269,17 +270,21 @@ fn fill<O: ModelOutput>(
     kwargs: &ForwardKwargs,
 ) -> Result<(), CaptureError> {
     let mut values = collector.finish()?;
-    for (order, planned) in collector.plan.keys().iter().enumerate() {
+    for (key, expected) in kwargs.expected() {
+        let found = values.get(key).map_or(0, |raw| raw.len);
+        if found != expected {
+            return Err(CaptureError::Count { key: key.to_owned(), expected, found });
+        }
+    }
+    let keys = collector.plan.keys();
+    for (order, planned) in keys.iter().enumerate() {
         if let Some(mut raw) = values.remove(planned.key) {
-            if let Some((_, expected)) = kwargs.expected().find(|(key, count)| *key == planned.key && *count != raw.len)
-            {
-                return Err(CaptureError::Count { key: planned.key.to_owned(), expected, found: raw.len });
-            }
             raw.origin = Some(Origin { output: TypeId::of::<O>(), order });
             output.__fill(planned.key, raw)?;
         }
     }
-    if tie {
+    // hidden states that `forward` took from a model inside are that model's
+    if tie && keys.iter().any(|planned| planned.key == "hidden_states") {
         output.__tie(kwargs.keep());
     }
     Ok(())

@@ -82,3 +82,43 @@ fn a_tuple_on_request_or_by_the_config() {
     assert!(matches!(output().returned(None), Returned::Struct(_)));
     assert!(matches!(output().returned(Some(true)), Returned::Struct(_)));
 }
+
+mod named_arguments {
+    use super::*;
+    use burn::prelude::*;
+
+    #[derive(Module, Debug, CanRecordOutputs)]
+    pub struct Asking {
+        scale: burn::module::Param<Tensor<1>>,
+        #[module(skip)]
+        config: ToyConfig,
+        recorders: OutputRecorders,
+    }
+
+    impl Asking {
+        /// What the body sees: the argument, then what an inner model that is handed `kwargs` would see.
+        #[merge_with_config_defaults]
+        fn seen(&self, use_cache: Option<bool>, kwargs: &ForwardKwargs) -> (Option<bool>, Option<bool>) {
+            assert_eq!(self.scale.dims(), [1]);
+            (use_cache, kwargs.get_use_cache())
+        }
+    }
+
+    #[test]
+    fn a_call_has_one_use_cache() {
+        let config = ToyConfig { use_cache: Some(true), ..ToyConfig::tiny() };
+        let scale = burn::module::Param::from_tensor(Tensor::ones([1], &device()));
+        let model = Asking { scale, config, recorders: OutputRecorders::default() };
+        let (none, on, off) =
+            (ForwardKwargs::new(), ForwardKwargs::new().use_cache(true), ForwardKwargs::new().use_cache(false));
+        for (argument, kwargs, expected) in [
+            (None, &none, true),
+            (None, &off, false),
+            (Some(false), &none, false),
+            (Some(false), &on, false),
+            (Some(true), &off, true),
+        ] {
+            assert_eq!(model.seen(argument, kwargs), (Some(expected), Some(expected)), "{argument:?}");
+        }
+    }
+}

@@ -66,11 +66,19 @@ fn a_selection_of_nothing_is_refused() {
 #[test]
 fn a_count_can_be_asserted() {
     let wrong = ForwardKwargs::new().output_attentions(true).expect("attentions", 12);
-    assert_eq!(refused_before_running(&wrong), "`attentions` has 3 values, 12 were expected");
+    assert_eq!(refused(&wrong), "`attentions` has 3 values, 12 were expected");
+    let too_few = ForwardKwargs::new().output_attentions(true).expect("attentions", 2);
+    assert_eq!(refused_before_running(&too_few), "`attentions` has 3 values, 2 were expected");
     let not_asked = ForwardKwargs::new().expect("attentions", 3);
     assert_eq!(refused_before_running(&not_asked), "`attentions` has 0 values, 3 were expected");
     let right = ForwardKwargs::new().output_attentions(0).expect("attentions", 3);
     assert!(ToyModel::tiny().forward(input(), &with_memory(), &right).is_ok());
+    assert!(ToyModel::tiny().forward(input(), &with_memory(), &ForwardKwargs::new().expect("attentions", 0)).is_ok());
+    // what only follows counts as well
+    let following = ForwardKwargs::new().output_attentions(true).expect("cross_attentions", 3);
+    assert!(ToyModel::tiny().forward(input(), &with_memory(), &following).is_ok());
+    let error = ToyModel::tiny().forward(input(), &Context::default(), &following).expect_err("it did not run");
+    assert_eq!(error.to_string(), "`cross_attentions` has 0 values, 3 were expected");
 }
 
 #[test]

@@ -64,6 +64,17 @@ fn every_call_records_in_order_of_execution() {
 }
 
 #[test]
+fn the_true_count_can_be_asserted() {
+    let run = |count| {
+        let kwargs = ForwardKwargs::new().output_attentions(true).expect("attentions", count);
+        Uncounted::make(3).forward(input(), &kwargs).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(run(3), Ok(()));
+    assert_eq!(run(1), Err("`attentions` has 3 values, 1 were expected".to_owned()));
+    assert_eq!(run(4), Err("`attentions` has 3 values, 4 were expected".to_owned()));
+}
+
+#[test]
 fn negative_indices_count_from_what_was_really_produced() {
     let output = Uncounted::make(5)
         .forward(input(), &ForwardKwargs::new().output_hidden_states(-1).output_attentions(-1))
