@@ -9,7 +9,7 @@ use burn_models::qwen2::Qwen2ForCausalLM;
 use burn_models::qwen3::Qwen3ForCausalLM;
 use patching_core::prelude::*;
 
-fn check<M: CausalLM + PreTrainedModel>(name: &str) {
+fn check<M: CausalLM + PreTrainedModel>(name: &'static str) {
     let device = Device::wgpu(DeviceKind::DefaultDevice);
     let case = Case::new(name);
     let model: M = case.load(&device);

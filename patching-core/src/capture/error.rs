@@ -1,7 +1,8 @@
 use std::fmt;
 
 /// A request that cannot be met, or was not.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// `Debug` says the same as `Display`: it is what a `main` that returns it prints.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
     /// The model declares no such key.
@@ -57,7 +58,7 @@ pub enum CaptureError {
         arity: usize,
     },
     /// A selected index that the sequence does not have.
-    #[error("`{key}` has no value {index}: there are {len}, {} {}", valid(*len), hint(*repeats))]
+    #[error("`{key}` has no value {index}: there are {len}, {}{}", valid(*len), hint(*repeats))]
     IndexOutOfRange {
         /// The key asked for.
         key: String,
@@ -65,14 +66,16 @@ pub enum CaptureError {
         index: isize,
         /// How many values there are.
         len: usize,
-        /// Whether the number of values was predicted from the number of slots.
+        /// Whether the number was predicted from a single slot, which may be called several times.
         repeats: bool,
     },
     /// A selection that selects nothing.
-    #[error("the selection for `{key}` selects nothing: leave the key out, or pass `false`")]
+    #[error("the selection for `{key}` selects nothing: leave the key out, or pass `false`{}", hint(*repeats))]
     EmptySelection {
         /// The key asked for.
         key: String,
+        /// Whether the number of values was predicted from a single slot, which may be called several times.
+        repeats: bool,
     },
     /// The number of values is not the one that was asserted.
     #[error("`{key}` has {found} values, {expected} were expected")]
@@ -176,6 +179,12 @@ pub enum CaptureError {
     Complete,
 }
 
+impl fmt::Debug for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 fn list(names: &[&str]) -> String {
     if names.is_empty() {
         "nothing".to_owned()
@@ -201,7 +210,7 @@ fn valid(len: usize) -> String {
 
 fn hint(repeats: bool) -> &'static str {
     if repeats {
-        "(counted by slots: if one is called several times, declare the number with `num_hidden_layers_key`)"
+        " (there is one slot for it: if it is called several times, declare the number with `num_hidden_layers_key`)"
     } else {
         ""
     }
@@ -209,7 +218,7 @@ fn hint(repeats: bool) -> &'static str {
 
 fn held(len: usize, present: &[usize]) -> impl fmt::Display {
     match (len, present) {
-        (0, _) => "nothing was recorded".to_owned(),
+        (0, _) => "nothing was recorded, since the key was not asked for (`ForwardKwargs::output`)".to_owned(),
         (len, present) if present.len() == len => valid(len),
         (len, present) => format!("of {len} only {present:?} were selected"),
     }

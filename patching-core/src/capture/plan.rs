@@ -22,7 +22,8 @@ pub(crate) struct Asked {
 
 /// Which slots of a model record what, for one request.
 ///
-/// `Display` prints it; [`keys`](Self::keys) gives it to programs.
+/// `Display` prints it; [`keys`](Self::keys) gives it to programs. Lengths are what the config says
+/// (`num_hidden_layers_key`), else those of a run that calls each slot once.
 #[derive(Clone, Debug)]
 pub struct CapturePlan {
     model: &'static str,
@@ -173,7 +174,7 @@ impl CapturePlan {
                     some => Some(some),
                 }
             }
-            Some(Err(misfit)) => return Err(misfit.of(key, len, declared.is_none())),
+            Some(Err(misfit)) => return Err(misfit.of(key, len, declared.is_none() && rows.len() == 1)),
         };
         // slots are met from outside to inside
         let nested = rows.iter().zip(rows.iter().skip(1)).any(|(outer, inner)| inner.is_inside(outer));
@@ -235,7 +236,7 @@ impl Misfit {
     pub(crate) fn of(self, key: &str, len: usize, repeats: bool) -> CaptureError {
         match self {
             Self::OutOfRange(index) => CaptureError::IndexOutOfRange { key: key.to_owned(), index, len, repeats },
-            Self::Empty => CaptureError::EmptySelection { key: key.to_owned() },
+            Self::Empty => CaptureError::EmptySelection { key: key.to_owned(), repeats },
         }
     }
 }

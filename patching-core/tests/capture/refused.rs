@@ -199,7 +199,7 @@ fn what_is_not_held_is_said() {
     );
     assert_eq!(
         output.attentions.at(0).expect_err("not asked for").to_string(),
-        "there is no value 0: nothing was recorded"
+        "there is no value 0: nothing was recorded, since the key was not asked for (`ForwardKwargs::output`)"
     );
 }
 
