@@ -70,3 +70,8 @@ pub use patching_core::{
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
+
+/// The guide's program, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/your-own-model.md")]
+pub struct YourOwnModel;
