@@ -150,6 +150,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
 /// Every construction on behalf of a caller passes here.
 fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device) -> Result<M, LoadError> {
     config.validate().map_err(ConfigError::Unbuildable)?;
+    config.validate_attn_implementation().map_err(ConfigError::Unbuildable)?;
     Ok(M::new(config, &Init::new(device)))
 }
 
