@@ -175,6 +175,8 @@ fn unknown_families_and_architectures_list_the_known() {
     assert!(error.contains("llama, mistral, qwen2, qwen3"), "{error}");
     let error = load(r#"{"model_type": "llama", "architectures": ["LlamaForTokenClassification"]}"#);
     assert!(error.contains("LlamaForSequenceClassification"), "{error}");
+    let error = load(r#"{"model_type": "llama", "architectures": ["MistralForCausalLM"]}"#);
+    assert!(error.contains("`llama`") && error.contains("`MistralForCausalLM`"), "{error}");
     let error = load("{}");
     assert!(error.contains("neither a `model_type` nor"), "{error}");
     assert!(load("{").contains("not a valid config"));
