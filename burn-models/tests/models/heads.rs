@@ -9,6 +9,8 @@ use burn_models::qwen3::Qwen3ForSequenceClassification;
 use burn_models::{ForwardError, LogitsToKeep, SequenceClassifierOutputWithPast};
 use patching_core::prelude::*;
 use patching_core::weights::LoadOptions;
+use safetensors::SafeTensors;
+use safetensors::tensor::TensorView;
 
 fn check(case: &Case, output: &SequenceClassifierOutputWithPast, on: &str) {
     for (key, expected) in &case.expected("outputs.safetensors") {
@@ -123,6 +125,40 @@ fn a_tied_head_is_one_parameter() {
     let again = LlamaForCausalLM::from_pretrained(dir.path(), &device).expect("loads");
     let run = |model: &LlamaForCausalLM| model.forward(case.inputs(&device), &ForwardKwargs::new()).expect("runs");
     assert_eq!(bits(&run(&model).logits), bits(&run(&again).logits));
+}
+
+/// A file may hold the tied head as well. Equal, it is the embedding; different, it must not get lost.
+#[test]
+fn a_stored_head_of_a_tied_model_must_be_the_embedding() {
+    let device = device();
+    let case = Case::new("llama-tied");
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::copy(case.folder().join("config.json"), dir.path().join("config.json")).expect("copied");
+    let bytes = std::fs::read(case.folder().join("model.safetensors")).expect("weights");
+    let file = SafeTensors::deserialize(&bytes).expect("valid");
+    let embedding = file.tensor("model.embed_tokens.weight").expect("the embedding");
+    let mut changed = embedding.data().to_vec();
+    changed[0] ^= 1;
+    let changed = TensorView::new(embedding.dtype(), embedding.shape().to_vec(), &changed).expect("valid");
+    let load = |head: &TensorView<'_>, embedding: bool| {
+        let tensors = file.tensors().into_iter().filter(|(key, _)| embedding || !key.ends_with("embed_tokens.weight"));
+        let tensors = tensors.chain([("lm_head.weight".to_owned(), head.clone())]);
+        let bytes = safetensors::serialize(tensors, None).expect("serialised");
+        std::fs::write(dir.path().join("model.safetensors"), bytes).expect("written");
+        LlamaForCausalLM::from_pretrained_with(dir.path(), &device, &LoadOptions::new())
+    };
+    let expected: LlamaForCausalLM = LlamaForCausalLM::from_pretrained(case.folder(), &device).expect("loads");
+    let run = |model: &LlamaForCausalLM| model.forward(case.inputs(&device), &ForwardKwargs::new()).expect("runs");
+    for (with_embedding, tied) in [(true, "lm_head.weight"), (false, "model.embed_tokens.weight")] {
+        let (model, report) = load(&embedding, with_embedding).expect("equal");
+        assert!(report.is_exact(), "{report}");
+        assert_eq!(report.tied[0].key, tied);
+        assert_eq!(bits(&run(&model).logits), bits(&run(&expected).logits));
+    }
+    let error = load(&changed, true).expect_err("different").to_string();
+    assert!(error.contains("`lm_head.weight` differs from `model.embed_tokens.weight`"), "{error}");
+    // A model without a head has no use for it.
+    assert!(AutoModel::from_pretrained(dir.path(), &device).is_ok());
 }
 
 #[test]
