@@ -82,6 +82,7 @@ fn logits_to_keep_are_those_positions() {
     let close = |a: Tensor<3>, b: Tensor<3>| assert_close("kept", &a, &b.to_data(), 1e-5);
     close(run(3.into()).expect("runs").logits, all.clone().slice_dim(1, 7..10));
     close(run(99.into()).expect("runs").logits, all.clone());
+    close(run(LogitsToKeep::Last(0)).expect("runs").logits, all.clone());
     let some = Tensor::<1, Int>::from_data([0, 5], &device);
     close(run(some.clone().into()).expect("runs").logits, all.select(1, some));
     let outside = Tensor::<1, Int>::from_data([10], &device);
