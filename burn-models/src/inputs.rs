@@ -22,7 +22,8 @@ pub struct TextInputs {
     pub attention_mask: Option<Tensor<2, Int>>,
     /// `[batch or 1, seq]`; none: counted from the first column, padding included.
     ///
-    /// Without a mask and a cache, positions that begin anew part a row into sequences that do not see each other.
+    /// Without a mask and a cache, positions that begin anew part a row into sequences that do not see each other. A
+    /// call makes a cache unless it is told not to, so such packed rows need `use_cache(false)`.
     pub position_ids: Option<Tensor<2, Int>>,
     /// What the model has seen before; it comes back in the output, grown.
     pub cache: Option<Cache>,
@@ -52,9 +53,9 @@ pub enum LogitsToKeep {
     /// All.
     #[default]
     All,
-    /// The last so many.
+    /// The last so many; 0 or more than there are: all.
     Last(usize),
-    /// These, `[positions]`, the same for each sequence.
+    /// These, `[positions]`, counted from 0, the same for each sequence.
     Positions(Tensor<1, Int>),
 }
 

@@ -31,6 +31,15 @@ pub enum AutoError {
         known: Vec<String>,
     },
 
+    /// The config's two names for what it describes contradict each other.
+    #[error("model_type `{model_type}`, but architecture `{architecture}`, which is of another family")]
+    OtherFamily {
+        /// The config's `model_type`.
+        model_type: &'static str,
+        /// The first of its `architectures`.
+        architecture: String,
+    },
+
     /// The config cannot be read.
     #[error(transparent)]
     Config(#[from] ConfigError),

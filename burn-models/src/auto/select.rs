@@ -95,16 +95,21 @@ impl Head {
     ///
     /// # Errors
     ///
-    /// When the config cannot be read or names a class that is not known.
+    /// When the config cannot be read or names a class that is not known, or that is of another family than its
+    /// `model_type`.
     pub fn of(dir: impl AsRef<Path>) -> Result<Self, AutoError> {
         let dir = dir.as_ref();
         let family = Family::of(dir)?;
         match ConfigHead::from_pretrained(dir)?.architectures.unwrap_or_default().first() {
             None => Ok(Self::None),
-            Some(class) => parse(class).map(|(_, head)| head).ok_or_else(|| AutoError::UnknownArchitecture {
-                found: class.clone(),
-                known: Self::ALL.iter().map(|head| family.class_name(*head)).collect(),
-            }),
+            Some(class) => match parse(class) {
+                Some((of_class, head)) if of_class == family => Ok(head),
+                Some(_) => Err(AutoError::OtherFamily { model_type: family.model_type(), architecture: class.clone() }),
+                None => Err(AutoError::UnknownArchitecture {
+                    found: class.clone(),
+                    known: Self::ALL.iter().map(|head| family.class_name(*head)).collect(),
+                }),
+            },
         }
     }
 }

@@ -61,13 +61,18 @@ impl GeneralConfig {
 
     /// What the config says of the output `key`, if anything: `output_<key>`.
     pub fn output_flag(&self, key: &str) -> Option<Flag> {
-        let value = self.extra.get(&format!("output_{key}"))?;
-        serde_json::from_value(value.clone()).ok()
+        Flag::deserialize(self.output(key)?).ok()
+    }
+
+    /// The field `output_<key>`. Every forward pass asks, so its name is not put together.
+    fn output(&self, key: &str) -> Option<&Value> {
+        let named = |name: &String| name.strip_prefix("output_") == Some(key);
+        self.extra.iter().find(|(name, _)| named(name)).map(|(_, value)| value)
     }
 
     /// Checks that what the config says of the output `key` is a flag.
     pub(crate) fn check_output(&self, key: &str) -> Result<(), ConfigError> {
-        match self.extra.get(&format!("output_{key}")) {
+        match self.output(key) {
             Some(found) if self.output_flag(key).is_none() => {
                 Err(ConfigError::Flag { key: key.to_owned(), found: found.to_string() })
             }

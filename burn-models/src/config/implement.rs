@@ -9,6 +9,8 @@ macro_rules! decoder_config {
 
             /// Checks that a model can be built from this config, without building anything.
             ///
+            /// The attention implementation is left to the construction: until then it may be replaced by another.
+            ///
             /// # Errors
             ///
             /// Names the first field that does not fit.
@@ -49,6 +51,11 @@ macro_rules! decoder_config {
 
             fn validate(&self) -> Result<(), String> {
                 Self::validate(self).map_err(|error| error.to_string())
+            }
+
+            fn validate_attn_implementation(&self) -> Result<(), String> {
+                let name = self.general.attn_implementation.as_deref();
+                $crate::layers::attention::AttentionInterface::check(name).map_err(|error| error.to_string())
             }
         }
 

@@ -1,5 +1,4 @@
 use super::{ConfigError, DecoderConfig, LayerType};
-use crate::layers::attention::AttentionInterface;
 
 /// More layers than any model has.
 pub const MAX_LAYERS: usize = 4096;
@@ -13,23 +12,28 @@ const MAX_LABELS: usize = 1 << 24;
 /// More than any single size of a model is.
 const MAX_SIZE: usize = 1 << 28;
 
+/// More than any head has values; the rotary frequencies of one are computed when a model is constructed.
+const MAX_HEAD_DIM: usize = 1 << 16;
+
 /// Checks that a decoder can be built from `config`, without building anything.
+///
+/// The attention implementation is left to the construction: until then it may be replaced by another.
 ///
 /// # Errors
 ///
 /// Names the first field that does not fit.
 pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError> {
     let sizes = [
-        ("vocab_size", config.vocab_size()),
-        ("hidden_size", config.hidden_size()),
-        ("intermediate_size", config.intermediate_size()),
-        ("num_attention_heads", config.num_attention_heads()),
-        ("num_key_value_heads", config.num_key_value_heads()),
-        ("head_dim", config.head_dim()),
+        ("vocab_size", config.vocab_size(), MAX_SIZE),
+        ("hidden_size", config.hidden_size(), MAX_SIZE),
+        ("intermediate_size", config.intermediate_size(), MAX_SIZE),
+        ("num_attention_heads", config.num_attention_heads(), MAX_SIZE),
+        ("num_key_value_heads", config.num_key_value_heads(), MAX_SIZE),
+        ("head_dim", config.head_dim(), MAX_HEAD_DIM),
     ];
-    for (field, found) in sizes {
-        if found == 0 || found > MAX_SIZE {
-            return Err(ConfigError::out_of_range(field, found, format!("1 to {MAX_SIZE}")));
+    for (field, found, limit) in sizes {
+        if found == 0 || found > limit {
+            return Err(ConfigError::out_of_range(field, found, format!("1 to {limit}")));
         }
     }
     let layers = config.num_hidden_layers();
@@ -60,7 +64,7 @@ pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError>
     if found > MAX_PARAMETERS {
         return Err(ConfigError::TooLarge { found, limit: MAX_PARAMETERS });
     }
-    AttentionInterface::check(config.general().attn_implementation.as_deref())
+    Ok(())
 }
 
 /// Checks that the first is a multiple of the second.

@@ -1,7 +1,9 @@
-use super::GenerateError;
+use super::{GenerateError, unsupported};
 use crate::config::{DecoderConfig, TokenIds};
+use patching_core::weights::{ReadError, read_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// How many tokens are added if the config does not say.
@@ -91,29 +93,32 @@ impl GenerationConfig {
     pub fn from_pretrained(dir: impl AsRef<Path>) -> Result<Self, GenerateError> {
         let path = dir.as_ref().join(Self::FILE_NAME);
         let file = |problem: String| GenerateError::File { path: path.clone(), problem };
-        let size = match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => metadata.len(),
-            Ok(_) => return Err(file("not a file".to_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::default());
-            }
-            Err(error) => return Err(file(error.to_string())),
+        let text = match read_text(&path, MAX_FILE) {
+            Ok(text) => text,
+            Err(ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(GenerateError::Read(error)),
         };
-        if size > MAX_FILE {
-            return Err(file(format!("{size} bytes, expected at most {MAX_FILE}")));
-        }
-        let text = std::fs::read_to_string(&path).map_err(|error| file(error.to_string()))?;
         let config: Self = serde_json::from_str(&text).map_err(|error| file(error.to_string()))?;
-        config.validate()?;
+        config.check_numbers()?;
         Ok(config)
     }
 
-    /// Checks that the numbers make sense.
+    /// Checks that the numbers make sense, and that nothing in [`extra`](Self::extra) would change what is generated
+    /// if it were followed.
+    ///
+    /// A file with such a setting can be read, so that the setting can be taken out; nothing is generated before.
     ///
     /// # Errors
     ///
-    /// [`GenerateError::Setting`] names the first that does not.
+    /// [`GenerateError::Setting`] names the first number that makes no sense, [`GenerateError::Unsupported`] every
+    /// setting that cannot be followed.
     pub fn validate(&self) -> Result<(), GenerateError> {
+        self.check_numbers()?;
+        let found = unsupported::in_force(&self.extra, self.do_sample);
+        if found.is_empty() { Ok(()) } else { Err(GenerateError::Unsupported { found }) }
+    }
+
+    fn check_numbers(&self) -> Result<(), GenerateError> {
         let wrong = |name, found: String, expected| Err(GenerateError::Setting { name, found, expected });
         if let Some(temperature) = self.temperature
             && !(temperature.is_finite() && temperature > 0.0)

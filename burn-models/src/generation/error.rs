@@ -1,4 +1,5 @@
 use crate::error::ForwardError;
+use patching_core::weights::ReadError;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -19,6 +20,13 @@ pub enum GenerateError {
         found: String,
         /// What it may be.
         expected: &'static str,
+    },
+
+    /// Settings that change what the reference generates and that are not followed here.
+    #[error("the generation config has settings that are not supported: {}; take them out of `extra` to do without", .found.join(", "))]
+    Unsupported {
+        /// Each with its value.
+        found: Vec<String>,
     },
 
     /// An argument that only a single forward pass has.
@@ -46,6 +54,10 @@ pub enum GenerateError {
     },
 
     /// A `generation_config.json` cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+
+    /// A `generation_config.json` is not what it should be.
     #[error("`{}`: {problem}", path.display())]
     File {
         /// The file.

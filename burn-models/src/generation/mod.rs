@@ -5,6 +5,7 @@ mod error;
 mod output;
 mod run;
 mod sampling;
+mod unsupported;
 
 pub use config::GenerationConfig;
 pub use error::GenerateError;

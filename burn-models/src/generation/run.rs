@@ -5,7 +5,7 @@ use crate::inputs::TextInputs;
 use crate::models::CausalLM;
 use crate::outputs::CausalLMOutputWithPast;
 use burn::tensor::{DType, Int, Tensor};
-use patching_core::capture::ForwardKwargs;
+use patching_core::capture::{ForwardKwargs, ModelOutput, OutputValue};
 use std::ops::ControlFlow;
 
 /// Continues each sequence of a batch until a token ends it or enough were added.
@@ -51,8 +51,7 @@ pub fn generate_with<M: CausalLM>(
         let tokens = run.choose(&scores, index, &mut chooser)?;
         let step = Step { index, tokens: &tokens, finished: &run.finished, output: &output };
         let flow = callback(step);
-        let recorded = output.hidden_states.is_recorded() || output.attentions.is_recorded();
-        if recorded || config.output_logits {
+        if config.output_logits || has_recorded(&output) {
             steps.push(output);
         }
         run.append(&tokens);
@@ -193,6 +192,11 @@ impl Run {
         let chosen = self.rows(&self.chosen.concat());
         Tensor::cat(vec![self.prompt.clone(), chosen], 1)
     }
+}
+
+/// Whether anything was recorded into `output`, whatever its key.
+fn has_recorded<O: ModelOutput>(output: &O) -> bool {
+    output.to_tuple().iter().any(|(_, value)| matches!(value, OutputValue::Captured(_)))
 }
 
 /// The scores of the last position of each sequence, one after the other.

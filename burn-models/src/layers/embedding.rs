@@ -20,26 +20,28 @@ pub fn new_embedding(vocab_size: usize, hidden_size: usize, std: f64, device: &D
 pub fn embed(table: &Embedding, input_ids: Tensor<2, Int>) -> Result<Tensor<3>, ForwardError> {
     let weight = table.weight.val();
     let [vocab_size, _] = weight.dims();
-    check_ids("input_ids", &input_ids, vocab_size)?;
-    let input_ids =
-        if is_host(&input_ids.device()) { input_ids } else { input_ids.clamp(0, vocab_size.saturating_sub(1) as i64) };
+    let input_ids = safe_ids("input_ids", input_ids, vocab_size)?;
     Ok(burn::tensor::module::embedding(weight, input_ids))
 }
 
-/// Checks that indices lie below `limit`, on devices where reading them back costs nothing.
-pub(crate) fn check_ids<const D: usize>(
+/// Indices that all lie below `limit`: checked on devices where reading them back costs nothing, elsewhere clamped.
+pub(crate) fn safe_ids<const D: usize>(
     name: &'static str,
-    ids: &Tensor<D, Int>,
+    ids: Tensor<D, Int>,
     limit: usize,
-) -> Result<(), ForwardError> {
+) -> Result<Tensor<D, Int>, ForwardError> {
     if !is_host(&ids.device()) {
-        return Ok(());
+        return Ok(clamped(ids, limit));
     }
     let outside = |id: &i64| *id < 0 || *id >= limit as i64;
     match ids.to_data().iter::<i64>().find(outside) {
         Some(found) => Err(ForwardError::IndexOutOfRange { name, found, limit }),
-        None => Ok(()),
+        None => Ok(ids),
     }
+}
+
+fn clamped<const D: usize>(ids: Tensor<D, Int>, limit: usize) -> Tensor<D, Int> {
+    ids.clamp(0, limit.saturating_sub(1) as i64)
 }
 
 /// Whether reading a tensor of `device` back costs no more than a copy.
@@ -67,5 +69,18 @@ pub(crate) fn is_ndarray(device: &Device) -> bool {
     {
         let _ = device;
         false
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_checked_here_and_clamped_elsewhere() {
+        let ids = || Tensor::<1, Int>::from_data([-3, 0, 4, 5], &Device::flex());
+        let error = safe_ids("labels", ids(), 5).expect_err("outside").to_string();
+        assert!(error.contains("`labels`") && error.contains("-3"), "{error}");
+        assert_eq!(clamped(ids(), 5).to_data().iter::<i64>().collect::<Vec<_>>(), [0, 0, 4, 4]);
     }
 }

@@ -33,9 +33,12 @@ pub fn lm_logits(head: Option<&Linear>, table: &Embedding, hidden: Tensor<3>) ->
 
 /// Keeps some positions of `[batch, seq, hidden]`.
 ///
+/// As the reference's `logits_to_keep`: the last 0 are all, and so are more than there are.
+///
 /// # Errors
 ///
-/// When there are none of them, or more than there are positions.
+/// [`ForwardError::IndexOutOfRange`] for a position that there is not, on devices whose memory is the program's own.
+/// Elsewhere positions are clamped into the sequence, as [`embed`](super::embed) does with token ids.
 pub fn select_positions(hidden: Tensor<3>, keep: LogitsToKeep) -> Result<Tensor<3>, ForwardError> {
     let [_, seq, _] = hidden.dims();
     match keep {
@@ -43,7 +46,7 @@ pub fn select_positions(hidden: Tensor<3>, keep: LogitsToKeep) -> Result<Tensor<
         LogitsToKeep::Last(last) if last >= seq || last == 0 => Ok(hidden),
         LogitsToKeep::Last(last) => Ok(hidden.slice_dim(1, seq - last..seq)),
         LogitsToKeep::Positions(positions) => {
-            super::embedding::check_ids("logits_to_keep", &positions, seq)?;
+            let positions = super::embedding::safe_ids("logits_to_keep", positions, seq)?;
             Ok(hidden.select(1, positions))
         }
     }

@@ -1,4 +1,4 @@
-use super::embedding::check_ids;
+use super::embedding::safe_ids;
 use crate::error::ForwardError;
 use crate::inputs::Labels;
 use burn::tensor::{DType, Int, Tensor, activation};
@@ -7,6 +7,9 @@ use burn::tensor::{DType, Int, Tensor, activation};
 const IGNORED: i64 = -100;
 
 /// The mean cross entropy of each next token, `[1]`.
+///
+/// Labels beyond the vocabulary are an error on devices whose memory is the program's own, and clamped into it
+/// elsewhere, as [`embed`](super::embed) does with token ids.
 ///
 /// # Shapes
 ///
@@ -95,7 +98,7 @@ fn cross_entropy(scores: Tensor<2>, labels: Tensor<1, Int>) -> Result<Tensor<1>,
     let [rows, classes] = scores.dims();
     let ignored = labels.clone().equal_scalar(IGNORED);
     let labels = labels.mask_fill(ignored.clone(), 0);
-    check_ids("labels", &labels, classes)?;
+    let labels = safe_ids("labels", labels, classes)?;
     let log_probabilities = activation::log_softmax(scores.cast(DType::F32), 1);
     let chosen = log_probabilities.gather(1, labels.reshape([rows, 1]));
     let counted = ignored.bool_not().float().cast(DType::F32);

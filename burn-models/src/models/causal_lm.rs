@@ -102,6 +102,11 @@ macro_rules! causal_lm {
             fn config(&self) -> &$config {
                 patching_core::weights::PreTrainedModel::config(&self.model)
             }
+
+            fn implied_ties(config: &$config) -> Vec<(String, String)> {
+                let pair = || ("lm_head.weight".to_owned(), "model.embed_tokens.weight".to_owned());
+                config.tie_word_embeddings.then(pair).into_iter().collect()
+            }
         }
 
         $crate::models::decoder_with_head!($head, $model);

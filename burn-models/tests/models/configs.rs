@@ -6,6 +6,7 @@ use burn_models::mistral::MistralConfig;
 use burn_models::qwen2::Qwen2Config;
 use burn_models::qwen3::Qwen3Config;
 use patching_core::prelude::*;
+use patching_core::weights::LoadOptions;
 use serde_json::{Value, json};
 
 fn llama(fields: Value) -> Result<LlamaConfig, String> {
@@ -96,6 +97,42 @@ fn flags_may_be_selections() {
     refused(json!({"output_attentions": {"a": 1}}), "`output_attentions` is {\"a\":1}, expected true, false");
 }
 
+/// Every forward pass asks for each key.
+#[test]
+fn asking_for_a_flag_allocates_nothing() {
+    let plain = llama(json!({"output_router_logits": true})).expect("valid");
+    let off = llama(json!({"output_hidden_states": false})).expect("valid");
+    let on = llama(json!({"output_hidden_states": true})).expect("valid");
+    for (config, expected) in [(plain, None), (off, Some(Flag::Off)), (on, Some(Flag::On))] {
+        let mut found = None;
+        let allocated = allocation_counter::measure(|| found = config.output_flag("hidden_states"));
+        assert_eq!(found, expected);
+        assert_eq!(allocated.count_total, 0, "{expected:?}");
+    }
+}
+
+/// Checkpoints name implementations that only the program that wrote them had.
+#[test]
+fn an_attention_implementation_is_looked_up_only_when_a_model_is_made() {
+    let config = llama(json!({"attn_implementation": "egaer"})).expect("it can be read");
+    let error = LlamaForCausalLM::from_config(&config, &device()).expect_err("refused").to_string();
+    assert!(error.contains("did you mean `eager`?"), "{error}");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let from = Case::new("llama");
+    let model: LlamaForCausalLM = from.load(&device());
+    model.save_pretrained(folder.path()).expect("saved");
+    let path = folder.path().join("config.json");
+    let mut text: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("a config")).expect("JSON");
+    text["_attn_implementation"] = json!("flash_attention_2");
+    std::fs::write(&path, text.to_string()).expect("written");
+    let error = LlamaForCausalLM::from_pretrained(folder.path(), &device()).expect_err("refused").to_string();
+    assert!(error.contains("flash_attention_2") && error.contains("eager, sdpa"), "{error}");
+    let options = LoadOptions::new().attn_implementation("eager");
+    let (model, _) = LlamaForCausalLM::from_pretrained_with(folder.path(), &device(), &options).expect("loads");
+    assert_eq!(model.config().attn_implementation(), Some("eager"));
+}
+
 #[test]
 fn errors_name_the_fields() {
     refused(json!({"hidden_size": 9}), "`hidden_size` is 9, expected a multiple of `num_attention_heads`, which is 2");
@@ -113,7 +150,7 @@ fn errors_name_the_fields() {
     refused(json!({"rope_scaling": {"type": "linear"}}), "`factor` is missing");
     refused(json!({"rope_parameters": {"rope_theta": 0.0}}), "`rope_theta` is 0");
     refused(json!({"rope_parameters": {"rope_type": "llama3", "factor": 8.0}}), "`low_freq_factor` is missing");
-    refused(json!({"attn_implementation": "egaer"}), "did you mean `eager`?");
+    refused(json!({"head_dim": 1 << 17}), "`head_dim` is 131072, expected 1 to 65536");
 }
 
 #[test]

@@ -175,6 +175,11 @@ fn wrong_settings_are_errors() {
         let error = model.generate(prompt(&case, &device), &config, &kwargs).expect_err("refused").to_string();
         assert!(error.contains(field), "{error}");
     }
+    let mut config = GenerationConfig::greedy(1);
+    config.extra.insert("repetition_penalty".to_owned(), 1.1.into());
+    config.extra.insert("num_beams".to_owned(), 1.into());
+    let error = model.generate(prompt(&case, &device), &config, &kwargs).expect_err("refused").to_string();
+    assert!(error.contains("not supported: `repetition_penalty` is 1.1; take them out"), "{error}");
     let embeds = Tensor::<3>::zeros([1, 2, 32], &device);
     let error = model.generate(TextInputs::from_embeds(embeds), &GenerationConfig::greedy(1), &kwargs);
     assert!(matches!(error, Err(GenerateError::NoPrompt)));
@@ -196,6 +201,32 @@ fn generation_config_files() {
     std::fs::write(dir.path().join("generation_config.json"), "{\"temperature\": -1}").expect("written");
     let error = GenerationConfig::from_pretrained(dir.path()).expect_err("wrong").to_string();
     assert!(error.contains("`temperature` is -1"), "{error}");
+
+    // What cannot be followed can be read, to be taken out.
+    let write = |text: &str| std::fs::write(dir.path().join("generation_config.json"), text).expect("written");
+    write("{\"do_sample\": false, \"num_beams\": 4}");
+    let mut config = GenerationConfig::from_pretrained(dir.path()).expect("it can be read");
+    let error = config.validate().expect_err("not followed").to_string();
+    assert!(error.contains("`num_beams` is 4"), "{error}");
+    config.extra.remove("num_beams");
+    assert!(config.validate().is_ok());
+
+    write(&" ".repeat((1 << 20) + 1));
+    let error = GenerationConfig::from_pretrained(dir.path()).expect_err("too large").to_string();
+    assert!(error.contains("expected at most 1048576"), "{error}");
+}
+
+/// Each key on its own has its steps kept.
+#[test]
+fn steps_are_kept_for_every_key() {
+    let device = device();
+    let case = Case::new("llama");
+    let model: LlamaForCausalLM = case.load(&device);
+    for key in <burn_models::CausalLMOutputWithPast as ModelOutput>::KEYS {
+        let kwargs = ForwardKwargs::new().output(*key, true);
+        let output = model.generate(prompt(&case, &device), &GenerationConfig::greedy(3), &kwargs).expect("generates");
+        assert_eq!(output.steps.len(), 3, "{key}");
+    }
 }
 
 #[test]

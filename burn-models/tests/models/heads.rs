@@ -9,6 +9,8 @@ use burn_models::qwen3::Qwen3ForSequenceClassification;
 use burn_models::{ForwardError, LogitsToKeep, SequenceClassifierOutputWithPast};
 use patching_core::prelude::*;
 use patching_core::weights::LoadOptions;
+use safetensors::SafeTensors;
+use safetensors::tensor::TensorView;
 
 fn check(case: &Case, output: &SequenceClassifierOutputWithPast, on: &str) {
     for (key, expected) in &case.expected("outputs.safetensors") {
@@ -80,6 +82,7 @@ fn logits_to_keep_are_those_positions() {
     let close = |a: Tensor<3>, b: Tensor<3>| assert_close("kept", &a, &b.to_data(), 1e-5);
     close(run(3.into()).expect("runs").logits, all.clone().slice_dim(1, 7..10));
     close(run(99.into()).expect("runs").logits, all.clone());
+    close(run(LogitsToKeep::Last(0)).expect("runs").logits, all.clone());
     let some = Tensor::<1, Int>::from_data([0, 5], &device);
     close(run(some.clone().into()).expect("runs").logits, all.select(1, some));
     let outside = Tensor::<1, Int>::from_data([10], &device);
@@ -123,6 +126,40 @@ fn a_tied_head_is_one_parameter() {
     let again = LlamaForCausalLM::from_pretrained(dir.path(), &device).expect("loads");
     let run = |model: &LlamaForCausalLM| model.forward(case.inputs(&device), &ForwardKwargs::new()).expect("runs");
     assert_eq!(bits(&run(&model).logits), bits(&run(&again).logits));
+}
+
+/// A file may hold the tied head as well. Equal, it is the embedding; different, it must not get lost.
+#[test]
+fn a_stored_head_of_a_tied_model_must_be_the_embedding() {
+    let device = device();
+    let case = Case::new("llama-tied");
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::copy(case.folder().join("config.json"), dir.path().join("config.json")).expect("copied");
+    let bytes = std::fs::read(case.folder().join("model.safetensors")).expect("weights");
+    let file = SafeTensors::deserialize(&bytes).expect("valid");
+    let embedding = file.tensor("model.embed_tokens.weight").expect("the embedding");
+    let mut changed = embedding.data().to_vec();
+    changed[0] ^= 1;
+    let changed = TensorView::new(embedding.dtype(), embedding.shape().to_vec(), &changed).expect("valid");
+    let load = |head: &TensorView<'_>, embedding: bool| {
+        let tensors = file.tensors().into_iter().filter(|(key, _)| embedding || !key.ends_with("embed_tokens.weight"));
+        let tensors = tensors.chain([("lm_head.weight".to_owned(), head.clone())]);
+        let bytes = safetensors::serialize(tensors, None).expect("serialised");
+        std::fs::write(dir.path().join("model.safetensors"), bytes).expect("written");
+        LlamaForCausalLM::from_pretrained_with(dir.path(), &device, &LoadOptions::new())
+    };
+    let expected: LlamaForCausalLM = LlamaForCausalLM::from_pretrained(case.folder(), &device).expect("loads");
+    let run = |model: &LlamaForCausalLM| model.forward(case.inputs(&device), &ForwardKwargs::new()).expect("runs");
+    for (with_embedding, tied) in [(true, "lm_head.weight"), (false, "model.embed_tokens.weight")] {
+        let (model, report) = load(&embedding, with_embedding).expect("equal");
+        assert!(report.is_exact(), "{report}");
+        assert_eq!(report.tied[0].key, tied);
+        assert_eq!(bits(&run(&model).logits), bits(&run(&expected).logits));
+    }
+    let error = load(&changed, true).expect_err("different").to_string();
+    assert!(error.contains("`lm_head.weight` differs from `model.embed_tokens.weight`"), "{error}");
+    // A model without a head has no use for it.
+    assert!(AutoModel::from_pretrained(dir.path(), &device).is_ok());
 }
 
 #[test]
@@ -175,6 +212,8 @@ fn unknown_families_and_architectures_list_the_known() {
     assert!(error.contains("llama, mistral, qwen2, qwen3"), "{error}");
     let error = load(r#"{"model_type": "llama", "architectures": ["LlamaForTokenClassification"]}"#);
     assert!(error.contains("LlamaForSequenceClassification"), "{error}");
+    let error = load(r#"{"model_type": "llama", "architectures": ["MistralForCausalLM"]}"#);
+    assert!(error.contains("`llama`") && error.contains("`MistralForCausalLM`"), "{error}");
     let error = load("{}");
     assert!(error.contains("neither a `model_type` nor"), "{error}");
     assert!(load("{").contains("not a valid config"));

@@ -46,6 +46,18 @@ pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + 
         Ok(())
     }
 
+    /// Whether the attention implementation chosen is one that the program has; if not, why.
+    ///
+    /// Called before every construction that may fail, and not when a config is read: one that names an
+    /// implementation that only other programs have can be loaded with another.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names the implementation and the choices.
+    fn validate_attn_implementation(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Reads `config.json` in the folder `dir`.
     ///
     /// # Errors

@@ -137,6 +137,17 @@ pub enum LoadError {
         /// Why not.
         reason: String,
     },
+    /// Two tensors of the checkpoint that differ, though the model has one parameter for both.
+    #[error(
+        "`{key}` differs from `{source_key}` in the checkpoint, but the config ties them and the model has one \
+         parameter for both; with `tie_word_embeddings` false in the config both are loaded"
+    )]
+    Untied {
+        /// The tensor that the model has no parameter for.
+        key: String,
+        /// The one whose parameter it would share.
+        source_key: String,
+    },
     /// A layout rule that does not suit the parameter that it was given for.
     #[error("the layout rule for `{path}` does not suit its shape {shape:?}")]
     InvalidLayout {
@@ -228,6 +239,18 @@ pub enum SaveError {
     Header {
         /// The file's name.
         file: String,
+        /// The reason given.
+        reason: String,
+    },
+    /// A parameter's elements could not be converted.
+    #[error("cannot convert `{key}` from {from:?} to {to:?}: {reason}")]
+    Convert {
+        /// The key that the tensor would have.
+        key: String,
+        /// The element type in the model.
+        from: DType,
+        /// The element type asked for.
+        to: DType,
         /// The reason given.
         reason: String,
     },

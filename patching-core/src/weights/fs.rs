@@ -22,7 +22,12 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, Metadata), ReadError> {
 }
 
 /// Reads a text file of at most `limit` bytes.
-pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, ReadError> {
+///
+/// # Errors
+///
+/// When it cannot be read, is no regular file, is larger, or is not UTF-8.
+pub fn read_text(path: impl AsRef<Path>, limit: u64) -> Result<String, ReadError> {
+    let path = path.as_ref();
     let (file, metadata) = open_regular(path)?;
     let too_large = |size| ReadError::TooLarge { path: path.to_owned(), size, limit };
     if metadata.len() > limit {

@@ -22,6 +22,7 @@ mod tie;
 
 pub use config::{ConfigError, ConfigHead, ConfigProblem, PretrainedConfig};
 pub use error::{LoadError, ReadError, SaveError};
+pub use fs::read_text;
 pub use layout::{LayoutRules, Operation, ParameterLayout};
 pub use options::{LoadOptions, Progress, ProgressCallback, ReadMode, SaveOptions};
 pub use pretrained::PreTrainedModel;

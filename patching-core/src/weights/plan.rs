@@ -44,6 +44,8 @@ pub(crate) struct ModelFacts<'a> {
     pub(crate) parameters: &'a [Parameter],
     /// Pairs of a tied parameter and its source.
     pub(crate) ties: Vec<(String, String)>,
+    /// Pairs of the key of a tensor without a parameter and of the one whose parameter it shares.
+    pub(crate) implied_ties: Vec<(String, String)>,
     pub(crate) base_model_prefix: &'a str,
 }
 
@@ -84,6 +86,13 @@ impl LoadPlan {
             }
         }
 
+        for (key, source) in &model.implied_ties {
+            let at = unexpected.iter().position(|found| found == key);
+            if let (Some(at), Some((source, _))) = (at, by_key.get_key_value(source.as_str())) {
+                let own = unexpected.remove(at);
+                report.tied.push(imply(own, source, &mut sources, checkpoint)?);
+            }
+        }
         tie(&ties, &mut sources, checkpoint, &mut report)?;
 
         let mut targets = HashMap::with_capacity(model.parameters.len());
@@ -204,6 +213,26 @@ fn tie<'a>(
         }
     }
     Ok(())
+}
+
+/// Makes the tensor `own`, which has no parameter, serve for the parameter `main` if that has none, and checks that it
+/// could otherwise.
+fn imply<'a>(
+    own: &'a str,
+    main: &'a str,
+    sources: &mut BTreeMap<&'a str, &'a str>,
+    checkpoint: &Checkpoint,
+) -> Result<TiedKey, LoadError> {
+    match sources.get(main) {
+        Some(shared) if !checkpoint.are_equal(own, shared)? => {
+            Err(LoadError::Untied { key: own.to_owned(), source_key: (*shared).to_owned() })
+        }
+        Some(_) => Ok(TiedKey { key: own.to_owned(), source: main.to_owned() }),
+        None => {
+            sources.insert(main, own);
+            Ok(TiedKey { key: main.to_owned(), source: own.to_owned() })
+        }
+    }
 }
 
 /// Keys that are to have one value, the source of all of them first.

@@ -43,6 +43,14 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         Vec::new()
     }
 
+    /// Tensors that the model has no parameter for, since it uses that of another: `(key, key of the other)`.
+    ///
+    /// A checkpoint may hold such a tensor all the same. It must then be equal to the other, and serves where the other
+    /// is absent.
+    fn implied_ties(_config: &Self::Config) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// How the model's own layers are laid out in a checkpoint; those of Burn are known without.
     fn layouts(_config: &Self::Config) -> LayoutRules {
         LayoutRules::default()
@@ -110,6 +118,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         let facts = ModelFacts {
             parameters: &parameters,
             ties: Self::tied_parameters(self.config()),
+            implied_ties: Self::implied_ties(self.config()),
             base_model_prefix: Self::BASE_MODEL_PREFIX,
         };
         let plan = LoadPlan::new(&facts, &checkpoint, options)?;
@@ -150,6 +159,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
 /// Every construction on behalf of a caller passes here.
 fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device) -> Result<M, LoadError> {
     config.validate().map_err(ConfigError::Unbuildable)?;
+    config.validate_attn_implementation().map_err(ConfigError::Unbuildable)?;
     Ok(M::new(config, &Init::new(device)))
 }
 

@@ -21,7 +21,7 @@ pub struct LoadReport {
     pub mismatched: Vec<MismatchedKey>,
     /// Parameters that were found under another key.
     pub renamed: Vec<RenamedKey>,
-    /// Parameters that share another's value, since the model ties them and the checkpoint has it once.
+    /// Parameters that share another's value, since the model ties them and the checkpoint has it once, or twice alike.
     pub tied: Vec<TiedKey>,
     /// Parameters that the model ties, but that have values of their own in the checkpoint. They were not tied.
     pub untied: Vec<TiedKey>,

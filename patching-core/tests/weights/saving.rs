@@ -7,7 +7,7 @@ use burn::tensor::{Device, FloatDType};
 use patching_core::weights::{LoadOptions, PreTrainedModel, SaveError, SaveOptions};
 use serde_json::Value;
 
-use crate::support::{ToyConfig, ToyForCausalLM, fixture, ndarray, tensors, values};
+use crate::support::{ToyConfig, ToyForCausalLM, file_of, fixture, ndarray, tensors, values};
 
 fn small() -> ToyForCausalLM {
     ToyForCausalLM::from_config(&ToyConfig::small(), &Device::flex()).expect("constructs")
@@ -62,10 +62,55 @@ fn extra_files_come_along_but_no_weights() {
     fs::write(to.path().join("generation_config.json"), "ours").expect("writes");
 
     let options = SaveOptions::new().copy_extra_files_from(from.path());
-    small().save_pretrained_with(to.path(), &options).expect("saves");
+    let report = small().save_pretrained_with(to.path(), &options).expect("saves");
+    assert_eq!(report.kept_files, [to.path().join("generation_config.json")]);
+    assert!(report.to_string().contains("generation_config.json` was there already and was kept"), "{report}");
     assert_eq!(names(to.path()), ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json"]);
     assert_eq!(fs::read(to.path().join("tokenizer.json")).expect("reads"), b"theirs");
     assert_eq!(fs::read(to.path().join("generation_config.json")).expect("reads"), b"ours");
+
+    // Only one that differs is worth a word.
+    fs::write(to.path().join("generation_config.json"), "theirs").expect("writes");
+    let report = small().save_pretrained_with(to.path(), &options).expect("saves");
+    assert_eq!(report.kept_files, Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn numbers_beyond_the_range_are_an_error_on_the_way_in_and_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = ToyConfig { num_hidden_layers: 0, ..ToyConfig::tied() };
+    fs::write(folder.path().join("config.json"), serde_json::to_string(&config).expect("JSON")).expect("writes");
+    let write = |last: f32| {
+        let mut embedding = [1.0; 28];
+        embedding[27] = last;
+        let tensors =
+            [("model.norm.weight", &[4][..], &[1.0; 4][..]), ("model.embed_tokens.weight", &[7, 4], &embedding)];
+        fs::write(folder.path().join("model.safetensors"), file_of(&tensors)).expect("writes");
+    };
+    let load = |dtype: Option<FloatDType>| {
+        let options = LoadOptions::new().dtype(dtype);
+        ToyForCausalLM::from_pretrained_with(folder.path(), &ndarray(), &options).map(|(model, _)| model)
+    };
+    let half = SaveOptions::new().dtype(FloatDType::F16);
+    let to = tempfile::tempdir().expect("a folder");
+
+    write(1e6);
+    let expected = |key: &str| format!("cannot convert `{key}` from F32 to F16: 1000000 is out of range");
+    let model = load(None).expect("loads as it is");
+    let error = model.save_pretrained_with(to.path(), &half).expect_err("out of range");
+    // the first of the two that share the value
+    assert_eq!(error.to_string(), expected("lm_head.weight"));
+    assert!(matches!(error, SaveError::Convert { .. }));
+    assert!(names(to.path()).is_empty(), "nothing is left of it");
+    let on_flex = ToyForCausalLM::from_pretrained_with(
+        folder.path(),
+        &Device::flex(),
+        &LoadOptions::new().dtype(FloatDType::F16),
+    );
+    assert_eq!(on_flex.expect_err("out of range").to_string(), expected("model.embed_tokens.weight"));
+
+    write(f32::INFINITY);
+    load(None).expect("loads").save_pretrained_with(to.path(), &half).expect("what is infinite stays so");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use burn::tensor::kind::Basic;
 use burn::tensor::{Bool, BoolStore, DType, FloatDType, Int, Tensor, TensorData};
 use safetensors::tensor::Dtype;
 
-use crate::weights::convert::convert;
+use crate::weights::convert::converted;
 use crate::weights::error::SaveError;
 use crate::weights::layout::{LayoutRules, Operation};
 use crate::weights::options::float_dtype;
@@ -22,13 +22,13 @@ pub(super) struct Saved {
     pub(super) bytes: u64,
     /// Whether its elements are floats.
     pub(super) float: bool,
-    read: Box<dyn Fn() -> Result<TensorData, String>>,
+    read: Box<dyn Fn() -> Result<TensorData, SaveError>>,
 }
 
 impl Saved {
     /// The elements in the order and the type of the file.
     pub(super) fn read(&self) -> Result<TensorData, SaveError> {
-        (self.read)().map_err(|reason| SaveError::Tensor { path: self.path.clone(), reason })
+        (self.read)()
     }
 }
 
@@ -89,15 +89,19 @@ impl Collect<'_> {
         let shape = shape.ok_or_else(|| SaveError::InvalidLayout { path: path.clone(), shape: in_model })?;
         let bytes = (shape.iter().product::<usize>() * stored.size()) as u64;
 
-        let name = key.clone();
+        let (name, place) = (key.clone(), path.clone());
         let read = move || {
             let tensor = operations.iter().rev().fold(tensor.clone(), |tensor, operation| match *operation {
                 Operation::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
                 // Only the shape in the header differs.
                 Operation::Scalar => tensor,
             });
-            let data = tensor.try_into_data().map_err(|error| error.to_string())?;
-            convert(data, &name, stored).map_err(|error| error.to_string())
+            let data = tensor.try_into_data();
+            let unread = |reason| SaveError::Tensor { path: place.clone(), reason };
+            let data = data.map_err(|error| unread(error.to_string()))?;
+            let from = data.dtype();
+            let failed = |reason| SaveError::Convert { key: name.clone(), from, to: stored, reason };
+            converted(data, stored).map_err(failed)
         };
         Ok(Saved { key, path, dtype, shape, bytes, float: stored.is_float(), read: Box::new(read) })
     }

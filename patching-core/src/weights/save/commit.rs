@@ -28,6 +28,14 @@ use crate::weights::reader::{INDEX_NAME, WEIGHTS_NAME};
 /// How the folders begin that files are written to first.
 const STAGING: &str = ".saving-";
 
+/// What a commit left as it was.
+pub(super) struct Committed {
+    /// Old files that could not be removed.
+    pub(super) left_over: Vec<PathBuf>,
+    /// Files that kept extra ones of the same name, but with other content, out.
+    pub(super) kept: Vec<PathBuf>,
+}
+
 /// A folder that files are written to before they come into their place.
 pub(super) struct Staging {
     target: PathBuf,
@@ -66,17 +74,21 @@ impl Staging {
     /// Brings the files into their place: `weights` are the names of one file or of shards, `index` is the index of
     /// the latter, `extra` are files that an existing one of the same name keeps out.
     ///
-    /// Returns old files that could not be removed.
+    /// Returns what was not done as it might be expected.
     pub(super) fn commit(
         self,
         weights: &[String],
         index: Option<&Value>,
         extra: &[PathBuf],
-    ) -> Result<Vec<PathBuf>, SaveError> {
+    ) -> Result<Committed, SaveError> {
         let target = self.target.as_path();
+        let mut kept = Vec::new();
         for name in extra {
-            if !target.join(name).exists() {
+            let there = target.join(name);
+            if !there.exists() {
                 self.place(name)?;
+            } else if !same_content(&self.path(name), &there) {
+                kept.push(there);
             }
         }
         if fs::read(self.path(CONFIG_NAME)).ok() != fs::read(target.join(CONFIG_NAME)).ok() {
@@ -93,7 +105,7 @@ impl Staging {
             old.push(target.join(INDEX_NAME));
         }
         old.retain(|path| fs::remove_file(path).is_err() && path.exists());
-        Ok(old)
+        Ok(Committed { left_over: old, kept })
     }
 
     fn switch_to_one(&self, weights: &[String]) -> Result<(), SaveError> {
@@ -159,6 +171,13 @@ impl Staging {
 
 fn text(value: &Value) -> Result<String, SaveError> {
     to_sorted_json(value).map_err(SaveError::Config)
+}
+
+/// Whether two files hold the same bytes; not, if one cannot be read.
+fn same_content(one: &Path, other: &Path) -> bool {
+    let length = |path: &Path| fs::metadata(path).map(|metadata| metadata.len()).ok();
+    // Extra files are small, but nothing keeps others from lying beside them; those of other length are not read.
+    length(one) == length(other) && matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Waits until the file is on the disk.

@@ -14,7 +14,7 @@ use safetensors::tensor::Dtype;
 use serde_json::{Value, json};
 
 use self::collect::{Saved, collect};
-use self::commit::Staging;
+use self::commit::{Committed, Staging};
 use super::config::{CONFIG_NAME, PretrainedConfig, to_sorted_json};
 use super::error::SaveError;
 use super::layout::LayoutRules;
@@ -37,11 +37,13 @@ pub struct SaveReport {
     pub untied: Vec<TiedKey>,
     /// Files of an earlier checkpoint that could not be removed. No reader looks at them.
     pub left_over: Vec<PathBuf>,
+    /// Files that were in the folder already and were kept, though the extra ones of the same name are different.
+    pub kept_files: Vec<PathBuf>,
 }
 
 impl fmt::Display for SaveReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { files, tensors, bytes, tied, untied, left_over } = self;
+        let Self { files, tensors, bytes, tied, untied, left_over, kept_files } = self;
         write!(formatter, "saved {tensors} tensors ({bytes} bytes) in {}", files.join(", "))?;
         for TiedKey { key, source } in tied {
             write!(formatter, "\n`{key}` is tied to `{source}` and left out")?;
@@ -51,6 +53,9 @@ impl fmt::Display for SaveReport {
         }
         for path in left_over {
             write!(formatter, "\n`{}` could not be removed", path.display())?;
+        }
+        for path in kept_files {
+            write!(formatter, "\n`{}` was there already and was kept; the one to be copied differs", path.display())?;
         }
         Ok(())
     }
@@ -90,7 +95,9 @@ pub(super) fn save<M: Module, C: PretrainedConfig>(
         None => Vec::new(),
     };
     let index = (shards.len() > 1).then(|| shards::index(&shards));
-    report.left_over = staging.commit(&report.files, index.as_ref(), &extra)?;
+    let Committed { left_over, kept } = staging.commit(&report.files, index.as_ref(), &extra)?;
+    report.left_over = left_over;
+    report.kept_files = kept;
     Ok(report)
 }
 
