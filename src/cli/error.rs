@@ -13,7 +13,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub(crate) enum CliError {
     #[error("{problem}")]
-    Usage { command: &'static str, problem: &'static str },
+    Usage { command: &'static str, problem: String },
 
     #[error("cannot {action} `{}`", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },

@@ -7,13 +7,15 @@ fn llama() -> String {
 #[test]
 fn wrong_usage_is_2() {
     let model = llama();
-    let all: [(&[&str], &str); 9] = [
+    let all: [(&[&str], &str); 11] = [
         (&[], "Usage"),
         (&["captur"], "unrecognized subcommand"),
         (&["capture", "--model", &model], "an input is needed"),
         (&["capture", "--ids", "1", "--text", "a"], "cannot be used with"),
         (&["capture", "--ids", "a"], "invalid value"),
         (&["capture", "--output", "hidden_states=x"], "is not a selection"),
+        (&["capture", "--output", "attentions=0", "--output", "attentions=1"], "`--output attentions` is given twice"),
+        (&["plan", "--output", "attentions", "--output", "attentions"], "`--output attentions` is given twice"),
         (&["capture", "--steps"], "--generate"),
         (&["convert", "--model", &model], "--to"),
         (&["convert", "--model", &model, "--to", "x", "--max-shard-size", "5 apples"], "is no size"),

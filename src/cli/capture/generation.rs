@@ -10,7 +10,7 @@ use burn::tensor::Device;
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::burn_models::config::TokenIds;
 use burnlens::burn_models::generation::GenerationConfig;
-use burnlens::patching_core::capture::{CapturePlan, ModelOutput};
+use burnlens::patching_core::capture::{CapturePlan, ForwardKwargs, ModelOutput};
 use std::borrow::Cow;
 
 /// What was generated.
@@ -29,6 +29,7 @@ pub(crate) fn run(
     given: &Given,
     device: &Device,
     plan: &CapturePlan,
+    kwargs: &ForwardKwargs,
     args: &CaptureArgs,
     tokens: usize,
 ) -> Result<Generated, CliError> {
@@ -48,7 +49,7 @@ pub(crate) fn run(
     if args.pad_token_id.is_some() {
         config.pad_token_id = args.pad_token_id;
     }
-    let mut kwargs = super::kwargs(&args.request);
+    let mut kwargs = kwargs.clone();
     if !args.steps {
         // Also what the config asks for: it would be held for every step.
         for planned in plan.keys() {

@@ -46,18 +46,28 @@ struct Times {
     generate: Option<Duration>,
 }
 
-/// What the arguments ask of a forward pass.
-pub(crate) fn kwargs(args: &RequestArgs) -> ForwardKwargs {
-    let kwargs = ForwardKwargs::new().use_cache(args.use_cache);
-    args.outputs.iter().fold(kwargs, |kwargs, request| kwargs.output(request.key.as_str(), request.flag.clone()))
+/// What the arguments of `command` ask of a forward pass. A key twice is wrong usage: the second would win unsaid.
+pub(crate) fn kwargs(command: &'static str, args: &RequestArgs) -> Result<ForwardKwargs, CliError> {
+    let mut kwargs = ForwardKwargs::new().use_cache(args.use_cache);
+    for (at, request) in args.outputs.iter().enumerate() {
+        let key = request.key.as_str();
+        if args.outputs.iter().take(at).any(|earlier| earlier.key == key) {
+            let problem =
+                format!("`--output {key}` is given twice: name all positions in one, such as `--output {key}=0,1`");
+            return Err(CliError::Usage { command, problem });
+        }
+        kwargs = kwargs.output(key, request.flag.clone());
+    }
+    Ok(kwargs)
 }
 
 pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
+    let kwargs = kwargs("capture", &args.request)?;
     let chosen = backend::choose(args.backend)?;
     let source = Source::of(&args.model)?;
     let given = Given::read(&args.input, &source)?.ok_or(CliError::Usage {
         command: "capture",
-        problem: "an input is needed: `--inputs FILE`, `--ids 1,2,3` or `--text TEXT`",
+        problem: "an input is needed: `--inputs FILE`, `--ids 1,2,3` or `--text TEXT`".to_owned(),
     })?;
 
     let start = Instant::now();
@@ -65,7 +75,6 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
     let (model, loaded) = source.load(&chosen.device, Some(args.dtype), attention)?;
     let mut times = Times { load: start.elapsed(), ..Times::default() };
 
-    let kwargs = kwargs(&args.request);
     let plan = model.capture_plan(&kwargs)?;
     let start = Instant::now();
     // Reading the values back is part of it: some devices compute only when somebody looks.
@@ -75,7 +84,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
     let generated = match args.generate {
         Some(tokens) => {
             let start = Instant::now();
-            let generated = generation::run(&model, &source, &given, &chosen.device, &plan, args, tokens)?;
+            let generated = generation::run(&model, &source, &given, &chosen.device, &plan, &kwargs, args, tokens)?;
             times.generate = Some(start.elapsed());
             Some(generated)
         }

@@ -28,13 +28,13 @@ struct Planned {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<String, CliError> {
+    let kwargs = kwargs("plan", &args.request)?;
     let source = Source::of(&args.model)?;
     let given = match args.length {
         Some(length) => Given::of_length(length),
         None => Given::read(&args.input, &source)?.unwrap_or_else(|| Given::of_length(LENGTH)),
     };
     let attention = args.model.attn_implementation.as_deref();
-    let kwargs = kwargs(&args.request);
     let model = source.describe(&backend::choose(None)?.device, attention)?;
     let plan = model.capture_plan(&kwargs)?;
     let shapes = shapes::of(&source, attention, args.dtype, &given, &kwargs)?;
