@@ -29,11 +29,12 @@ fn wrong_usage_is_2() {
 #[test]
 fn what_goes_wrong_is_1_and_said() {
     let model = llama();
-    let all: [(&[&str], &str); 8] = [
+    let all: [(&[&str], &str); 9] = [
         (&["capture", "--model", "/nowhere", "--ids", "1"], "/nowhere"),
         (&["capture", "--model", &model, "--ids", "1,2", "--output", "attention"], "did you mean `attentions`?"),
         (&["capture", "--model", &model, "--ids", "1,2", "--output", "attentions=3"], "valid are 0 to 2"),
-        (&["capture", "--model", &model, "--ids", "1,99"], "`input_ids` holds 99, expected 0 to 98"),
+        (&["capture", "--model", &model, "--ids", "1,99"], "`input_ids` holds 99 at [0, 1], expected ids below 99"),
+        (&["capture", "--model", &model, "--ids", "1,4294967297"], "holds 4294967297 at [0, 1]"),
         (&["capture", "--model", &model, "--text", "a"], "there is no tokenizer"),
         (&["capture", "--model", &model, "--ids", "1", "--attn-implementation", "egaer"], "did you mean `eager`?"),
         (

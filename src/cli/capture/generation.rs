@@ -10,7 +10,7 @@ use burn::tensor::Device;
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::burn_models::config::TokenIds;
 use burnlens::burn_models::generation::GenerationConfig;
-use burnlens::patching_core::capture::{CapturePlan, ForwardKwargs, ModelOutput};
+use burnlens::patching_core::capture::{ForwardKwargs, ModelOutput};
 use std::borrow::Cow;
 
 /// What was generated.
@@ -28,7 +28,6 @@ pub(crate) fn run(
     source: &Source,
     given: &Given,
     device: &Device,
-    plan: &CapturePlan,
     kwargs: &ForwardKwargs,
     args: &CaptureArgs,
     tokens: usize,
@@ -49,15 +48,7 @@ pub(crate) fn run(
     if args.pad_token_id.is_some() {
         config.pad_token_id = args.pad_token_id;
     }
-    let mut kwargs = kwargs.clone();
-    if !args.steps {
-        // Also what the config asks for: it would be held for every step.
-        for planned in plan.keys() {
-            kwargs = kwargs.output(planned.key(), false);
-        }
-    }
-
-    let output = language_model.generate(inputs, &config, &kwargs)?;
+    let output = language_model.generate(inputs, &config, kwargs)?;
     let [_, length] = output.sequences.dims();
     let ids: Vec<i64> = output.sequences.to_data().iter::<i64>().collect();
     let sequences: Vec<Vec<i64>> = ids.chunks(length.max(1)).map(<[i64]>::to_vec).collect();

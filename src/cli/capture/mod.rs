@@ -8,15 +8,16 @@ mod record;
 mod save;
 mod summary;
 
-use super::args::{CaptureArgs, RequestArgs};
+use super::args::{CaptureArgs, Dtype, RequestArgs};
 use super::backend::{self, Chosen};
 use super::error::CliError;
 use super::files::write_text;
 use super::inputs::Given;
 use super::model::Source;
+use burn::tensor::DType;
 use burnlens::burn_models::auto::AnyModel;
-use burnlens::patching_core::capture::{CapturePlan, ForwardKwargs};
-use burnlens::patching_core::weights::LoadReport;
+use burnlens::patching_core::capture::{CapturePlan, ForwardKwargs, PlannedKey};
+use burnlens::patching_core::weights::{CastReason, LoadReport};
 use generation::Generated;
 use record::Recorded;
 use save::Saved;
@@ -61,6 +62,12 @@ pub(crate) fn kwargs(command: &'static str, args: &RequestArgs) -> Result<Forwar
     Ok(kwargs)
 }
 
+/// The element type that the loaded model computes in: the one asked for, unless the device cannot.
+fn computed_in(asked: Dtype, loaded: &LoadReport) -> DType {
+    let other = loaded.casts.iter().find(|cast| cast.reason == CastReason::Unsupported);
+    other.map_or_else(|| DType::from(asked.float()), |cast| cast.to)
+}
+
 pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
     let kwargs = kwargs("capture", &args.request)?;
     let chosen = backend::choose(args.backend)?;
@@ -75,6 +82,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
     let (model, loaded) = source.load(&chosen.device, Some(args.dtype), attention)?;
     let mut times = Times { load: start.elapsed(), ..Times::default() };
 
+    let given = given.suited(&model, computed_in(args.dtype, &loaded));
     let plan = model.capture_plan(&kwargs)?;
     let start = Instant::now();
     // Reading the values back is part of it: some devices compute only when somebody looks.
@@ -84,7 +92,10 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
     let generated = match args.generate {
         Some(tokens) => {
             let start = Instant::now();
-            let generated = generation::run(&model, &source, &given, &chosen.device, &plan, &kwargs, args, tokens)?;
+            // Without `--steps` nothing is recorded, also not what the config asks for: it would be held for every step.
+            let off = |kwargs: ForwardKwargs, key: &PlannedKey| kwargs.output(key.key(), false);
+            let kwargs = if args.steps { kwargs } else { plan.keys().iter().fold(kwargs, off) };
+            let generated = generation::run(&model, &source, &given, &chosen.device, &kwargs, args, tokens)?;
             times.generate = Some(start.elapsed());
             Some(generated)
         }

@@ -1,6 +1,6 @@
 //! The summary that people read.
 
-use super::Run;
+use super::{Run, computed_in};
 use super::attention::{Head, Weights, relation};
 use super::memory;
 use super::record::Value;
@@ -9,7 +9,6 @@ use crate::cli::inputs::Tokens;
 use crate::cli::model;
 use crate::cli::text::{Side, Table, amount, bytes, count, field, shape, time};
 use burn::tensor::DType;
-use burnlens::patching_core::weights::CastReason;
 
 /// As many heads are shown, those that look at something in particular.
 const SHOWN_HEADS: usize = 16;
@@ -54,10 +53,8 @@ fn what_ran(run: &Run<'_>) -> String {
 fn dtype(run: &Run<'_>) -> String {
     let asked = DType::from(run.args.dtype.float());
     let name = |dtype: DType| format!("{dtype:?}").to_lowercase();
-    match run.loaded.casts.iter().find(|cast| cast.reason == CastReason::Unsupported) {
-        Some(cast) => format!("{} (it does not compute in {})", name(cast.to), name(asked)),
-        None => name(asked),
-    }
+    let used = computed_in(run.args.dtype, &run.loaded);
+    if used == asked { name(used) } else { format!("{} (it does not compute in {})", name(used), name(asked)) }
 }
 
 /// The first sequence, shortened in the middle.

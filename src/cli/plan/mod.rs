@@ -10,6 +10,7 @@ use super::files::shown;
 use super::inputs::Given;
 use super::model::{self, Source};
 use super::text::{Side, Table, amount, bytes, field, shape};
+use burn::tensor::DType;
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::patching_core::capture::{CapturePlan, PlannedValue};
 use serde_json::{Value as Json, json};
@@ -36,6 +37,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<String, CliError> {
     };
     let attention = args.model.attn_implementation.as_deref();
     let model = source.describe(&backend::choose(None)?.device, attention)?;
+    // What is planned on computes nothing, in the device's default type.
+    let given = given.suited(&model, DType::F32);
     let plan = model.capture_plan(&kwargs)?;
     let shapes = shapes::of(&source, attention, args.dtype, &given, &kwargs)?;
     let dtype = format!("{:?}", args.dtype).to_lowercase();
