@@ -63,6 +63,10 @@ pub(crate) enum CliError {
     #[error("`--to` is the folder of the checkpoint itself, `{}`: choose another", path.display())]
     SameFolder { path: PathBuf },
 
+    #[cfg(feature = "capture")]
+    #[error("cannot find out the shapes: {problem}")]
+    Shapes { problem: String },
+
     #[error("cannot save the outputs to `{}`", path.display())]
     SaveOutputs { path: PathBuf, source: safetensors::SafeTensorError },
 
