@@ -160,6 +160,29 @@ fn the_summary_names_every_value() {
 }
 
 #[test]
+fn attention_is_said_to_be_what_it_is() {
+    let model = Case::new("llama").model().display().to_string();
+    for backend in BACKENDS {
+        let said = |more: &[&str]| {
+            let mut args = vec!["capture", "--model", &model, "--ids", "5,6", "--backend", backend, "--json"];
+            args.extend(more);
+            let summary: Value = serde_json::from_str(&succeed(&args)).expect("JSON");
+            (summary["attention"].as_str().expect("words").to_owned(), summary["leave_fused_attention"].clone())
+        };
+        let none = serde_json::json!([]);
+        assert_eq!(said(&["--attn-implementation", "eager"]), ("eager, by the formula".to_owned(), none.clone()));
+        let recorded = said(&["--output", "attentions=1"]);
+        if *backend == "ndarray" {
+            assert_eq!(recorded, ("sdpa, by the formula on ndarray".to_owned(), none));
+            continue;
+        }
+        assert_eq!(said(&[]), (format!("sdpa, fused where {backend} can"), none));
+        let words = "sdpa, fused where flex can; by the formula in layers.1.self_attn, whose weights are recorded";
+        assert_eq!(recorded, (words.to_owned(), serde_json::json!(["layers.1.self_attn"])));
+    }
+}
+
+#[test]
 fn the_summary_for_programs() {
     let case = Case::new("llama");
     let mut args = case.capture();

@@ -7,7 +7,7 @@ fn llama() -> String {
 #[test]
 fn wrong_usage_is_2() {
     let model = llama();
-    let all: [(&[&str], &str); 11] = [
+    let all: [(&[&str], &str); 14] = [
         (&[], "Usage"),
         (&["captur"], "unrecognized subcommand"),
         (&["capture", "--model", &model], "an input is needed"),
@@ -17,6 +17,9 @@ fn wrong_usage_is_2() {
         (&["capture", "--output", "attentions=0", "--output", "attentions=1"], "`--output attentions` is given twice"),
         (&["plan", "--output", "attentions", "--output", "attentions"], "`--output attentions` is given twice"),
         (&["capture", "--steps"], "--generate"),
+        (&["capture", "--generate", "0"], "expected a number from 1 to"),
+        (&["plan", "--length", "0"], "expected a number from 1 to"),
+        (&["plan", "--length", "9999999999999999999"], "expected a number from 1 to 16777216"),
         (&["convert", "--model", &model], "--to"),
         (&["convert", "--model", &model, "--to", "x", "--max-shard-size", "5 apples"], "is no size"),
     ];
@@ -73,6 +76,28 @@ fn unknown_inputs_have_near_matches() {
     safetensors::serialize_to_file([("input_idz", view)], None, &path).expect("written");
     let error = fail(1, &["capture", "--model", &llama(), "--inputs", &path.display().to_string()]);
     assert!(error.contains("takes no `input_idz`, did you mean `input_ids`?"), "{error}");
+}
+
+#[test]
+fn inputs_are_regular_files_that_fit_into_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = llama();
+    let given =
+        |path: &std::path::Path| fail(1, &["capture", "--model", &model, "--inputs", &path.display().to_string()]);
+    let error = given(folder.path());
+    assert!(error.contains("it is no regular file"), "{error}");
+    #[cfg(unix)]
+    {
+        let error = given("/dev/zero".as_ref());
+        assert!(error.contains("it is no regular file"), "{error}");
+    }
+    // Nothing but a hole: it takes no room on the disk.
+    let large = folder.path().join("large.safetensors");
+    let file = std::fs::File::create(&large).expect("created");
+    if file.set_len(1 << 43).is_ok() {
+        let error = given(&large);
+        assert!(error.contains("8796093022208 bytes are more than there is memory"), "{error}");
+    }
 }
 
 #[cfg(not(feature = "wgpu"))]

@@ -1,9 +1,9 @@
 //! The summary that people read.
 
-use super::{Run, computed_in};
 use super::attention::{Head, Weights, relation};
 use super::memory;
 use super::record::Value;
+use super::{Run, computed_in};
 use crate::cli::files::shown;
 use crate::cli::inputs::Tokens;
 use crate::cli::model;
@@ -38,7 +38,7 @@ fn what_ran(run: &Run<'_>) -> String {
         text += &field("", sentence(tokens));
     }
     text += &field("ran on", format!("{}, {}", chosen.backend, dtype(run)));
-    text += &field("attention", model::attention_in_words(model, plan));
+    text += &field("attention", model::attention_in_words(model, plan, chosen.backend));
     if !run.loaded.unexpected.is_empty() {
         let unused = run.loaded.unexpected.len();
         text += &field(

@@ -4,12 +4,13 @@ use burnlens::burn_models::auto::NamedInputs;
 use half::{bf16, f16};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
+use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// The tensors of a safetensors file.
 pub(super) fn read(path: &Path) -> Result<NamedInputs, CliError> {
-    let bytes =
-        std::fs::read(path).map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
+    let bytes = contents(path).map_err(|source| CliError::File { action: "read", path: path.to_owned(), source })?;
     let file =
         SafeTensors::deserialize(&bytes).map_err(|source| CliError::Safetensors { path: path.to_owned(), source })?;
     let mut inputs = NamedInputs::new();
@@ -25,6 +26,24 @@ pub(super) fn read(path: &Path) -> Result<NamedInputs, CliError> {
         return Err(CliError::NoInputs { path: path.to_owned() });
     }
     Ok(inputs)
+}
+
+/// The bytes of a regular file, as many as it says it has: a pipe or a device might never end.
+fn contents(path: &Path) -> io::Result<Vec<u8>> {
+    // Before it is opened, for which a pipe would wait.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let file = fs::File::open(path)?;
+    let size = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    let reserved = usize::try_from(size).ok().and_then(|size| bytes.try_reserve_exact(size).ok());
+    if reserved.is_none() {
+        let problem = format!("its {size} bytes are more than there is memory");
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, problem));
+    }
+    file.take(size).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Elements of `N` bytes each, little endian as the format has it.

@@ -2,8 +2,8 @@
 
 mod shapes;
 
-use super::args::PlanArgs;
-use super::backend;
+use super::args::{Backend, PlanArgs};
+use super::backend::{self, Chosen};
 use super::capture::kwargs;
 use super::error::CliError;
 use super::files::shown;
@@ -26,6 +26,8 @@ struct Planned {
     plan: CapturePlan,
     shapes: Option<Shapes>,
     dtype: String,
+    /// What a run would compute on if nothing else is said.
+    backend: Backend,
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<String, CliError> {
@@ -36,13 +38,14 @@ pub(crate) fn run(args: &PlanArgs) -> Result<String, CliError> {
         None => Given::read(&args.input, &source)?.unwrap_or_else(|| Given::of_length(LENGTH)),
     };
     let attention = args.model.attn_implementation.as_deref();
-    let model = source.describe(&backend::choose(None)?.device, attention)?;
+    let Chosen { backend, device } = backend::choose(None)?;
+    let model = source.describe(&device, attention)?;
     // What is planned on computes nothing, in the device's default type.
     let given = given.suited(&model, DType::F32);
     let plan = model.capture_plan(&kwargs)?;
     let shapes = shapes::of(&source, attention, args.dtype, &given, &kwargs)?;
     let dtype = format!("{:?}", args.dtype).to_lowercase();
-    let planned = Planned { source, model, given, plan, shapes, dtype };
+    let planned = Planned { source, model, given, plan, shapes, dtype, backend };
     if args.json { planned.json() } else { Ok(planned.render()) }
 }
 
@@ -67,7 +70,7 @@ impl Planned {
             text += "\n";
             text += &self.totals();
         }
-        text += &field("attention", model::attention_in_words(&self.model, &self.plan));
+        text += &field("attention", model::attention_in_words(&self.model, &self.plan, self.backend));
         text += &field("patches", "none are registered");
         text
     }
@@ -142,7 +145,8 @@ impl Planned {
             "input": { "from": self.given.origin, "shapes": inputs },
             "recordable": self.model.recordable_keys(),
             "keys": keys.collect::<Vec<Json>>(),
-            "leave_fused_attention": model::leave_fused(&self.model, &self.plan),
+            "attention": model::attention_in_words(&self.model, &self.plan, self.backend),
+            "leave_fused_attention": model::leave_fused(&self.model, &self.plan, self.backend),
             "patches": { "applied": [], "matched_nothing": [] },
         });
         Ok(serde_json::to_string_pretty(&plan)? + "\n")
