@@ -184,7 +184,9 @@ pub(super) fn next_token(run: &Run<'_>) -> Option<(i64, f64)> {
     let [_, length, vocabulary] = *logits.shape() else { return None };
     let last = tokens.last().filter(|last| *last < length)?;
     let scores: Vec<f64> = logits.data.iter::<f64>().skip(last * vocabulary).take(vocabulary).collect();
-    let (id, best) = scores.iter().enumerate().max_by(|one, other| one.1.total_cmp(other.1))?;
+    // As when tokens are generated: the first of equals, and what is no number is never the largest.
+    let numbers = scores.iter().copied().enumerate().filter(|(_, score)| !score.is_nan());
+    let (id, best) = numbers.reduce(|best, next| if next.1 > best.1 { next } else { best })?;
     let sum: f64 = scores.iter().map(|score| (score - best).exp()).sum();
     Some((i64::try_from(id).ok()?, 1.0 / sum))
 }
