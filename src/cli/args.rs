@@ -165,7 +165,8 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "DTYPE")]
     pub(crate) dtype: Option<Dtype>,
 
-    /// `original`: names and shapes as the reference reads them; `model`: as the parameters are in this model
+    /// `original`: names and shapes as the reference reads them; `model`: as the parameters are in this model. No
+    /// family needs a conversion so far, so both write the same
     #[arg(long, value_name = "LAYOUT", default_value = "original")]
     pub(crate) layout: Layout,
 }

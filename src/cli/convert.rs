@@ -44,7 +44,10 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     text += &field("to", shown(&args.to).display().to_string());
     text += &field("weights", format!("{}, {}", count(saved.tensors, "tensor"), bytes(saved.bytes)));
     if args.layout == Layout::Model {
-        text += &field("layout", "as in the model, which is the original one for this class");
+        text += &field(
+            "layout",
+            "as in the model, which is the same as the original: nothing is converted for this family",
+        );
     }
     text += &field("files", saved.files.join("\n             "));
     if let Some(tied) = saved.tied.first() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// complete. What is no regular file (`/dev/stdout`) is written to directly.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> Result<(), CliError>) -> Result<(), CliError> {
     let failed = |action, source| CliError::File { action, path: path.to_owned(), source };
-    // A link stays a link: what it leads to is replaced.
+    // A link stays a link, and what it leads to is replaced. A link that leads nowhere is replaced itself.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let is_special = fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
     if is_special {
