@@ -1,6 +1,6 @@
 //! The summary that people read.
 
-use super::attention::{Head, Weights, relation};
+use super::attention::{Earlier, Head, Weights, relation};
 use super::memory;
 use super::record::Value;
 use super::{Run, computed_in};
@@ -161,11 +161,12 @@ fn heads(run: &Run<'_>) -> String {
 
 /// The heads of all recorded self-attention over the input's tokens.
 pub(super) fn all_heads(run: &Run<'_>) -> Vec<Head> {
-    let tokens = run.given.tokens.as_ref();
+    let Some(tokens) = run.given.tokens.as_ref() else { return Vec::new() };
+    let earlier = Earlier::of(tokens);
     let layers = run.recorded.values.iter().filter_map(|value| {
         let weights = Weights::of(value)?;
         let (layer, _) = value.recorded.as_ref()?;
-        tokens.is_some_and(|tokens| weights.is_of(tokens)).then(|| weights.heads(&value.key, *layer, tokens))
+        weights.is_of(tokens).then(|| weights.heads(&value.key, *layer, tokens, &earlier))
     });
     layers.flatten().collect()
 }

@@ -32,6 +32,13 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
+    /// Without padding or names.
+    #[cfg(test)]
+    pub(crate) fn of_ids(ids: Vec<i64>) -> Self {
+        let real = vec![true; ids.len()];
+        Self { ids, real, names: None }
+    }
+
     /// The token at `position` as text, if there is a tokenizer.
     pub(crate) fn name(&self, position: usize) -> Option<&str> {
         self.names.as_ref()?.get(position).map(String::as_str)
