@@ -41,7 +41,6 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     for path in &saved.left_over {
         eprintln!("warning: `{}` is of an earlier checkpoint and could not be removed", path.display());
     }
-
     for name in kept(&args.model, &args.to) {
         let (kept, other) = (args.to.join(&name), args.model.join(&name));
         eprintln!(
