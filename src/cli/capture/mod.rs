@@ -14,10 +14,10 @@ use super::error::CliError;
 use super::files::write_text;
 use super::inputs::Given;
 use super::model::Source;
-use burn::tensor::DType;
+use burn::tensor::{DType, Device};
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::patching_core::capture::{CapturePlan, ForwardKwargs, PlannedKey};
-use burnlens::patching_core::weights::{CastReason, LoadReport};
+use burnlens::patching_core::weights::LoadReport;
 use generation::Generated;
 use record::Recorded;
 use save::Saved;
@@ -62,10 +62,10 @@ pub(crate) fn kwargs(command: &'static str, args: &RequestArgs) -> Result<Forwar
     Ok(kwargs)
 }
 
-/// The element type that the loaded model computes in: the one asked for, unless the device cannot.
-fn computed_in(asked: Dtype, loaded: &LoadReport) -> DType {
-    let other = loaded.casts.iter().find(|cast| cast.reason == CastReason::Unsupported);
-    other.map_or_else(|| DType::from(asked.float()), |cast| cast.to)
+/// The element type that a model is loaded in: the one asked for, unless `device` does not compute in it.
+fn computed_in(asked: Dtype, device: &Device) -> DType {
+    let asked = DType::from(asked.float());
+    if device.supports_dtype(asked) { asked } else { DType::F32 }
 }
 
 pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
     let (model, loaded) = source.load(&chosen.device, Some(args.dtype), attention)?;
     let mut times = Times { load: start.elapsed(), ..Times::default() };
 
-    let given = given.suited(&model, computed_in(args.dtype, &loaded));
+    let given = given.suited(&model, computed_in(args.dtype, &chosen.device));
     let plan = model.capture_plan(&kwargs)?;
     let start = Instant::now();
     // Reading the values back is part of it: some devices compute only when somebody looks.

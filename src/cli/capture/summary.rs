@@ -53,7 +53,7 @@ fn what_ran(run: &Run<'_>) -> String {
 fn dtype(run: &Run<'_>) -> String {
     let asked = DType::from(run.args.dtype.float());
     let name = |dtype: DType| format!("{dtype:?}").to_lowercase();
-    let used = computed_in(run.args.dtype, &run.loaded);
+    let used = computed_in(run.args.dtype, &run.chosen.device);
     if used == asked { name(used) } else { format!("{} (it does not compute in {})", name(used), name(asked)) }
 }
 
