@@ -1,4 +1,4 @@
-//! Looks inside transformer models on [Burn](burn), and changes what is there.
+//! Looks inside transformer models on [Burn](burn).
 //!
 //! - **Record**: every intermediate value that a model declares (hidden states, attention weights, router logits, or
 //!   anything else that a submodule returns) comes back with the output of one call, for all layers or for those that

@@ -83,7 +83,7 @@ pub(crate) struct CaptureArgs {
     pub(crate) request: RequestArgs,
 
     /// Continue each sequence by N tokens, always the most probable one
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_length)]
     pub(crate) generate: Option<usize>,
 
     /// Record every step of the generation
@@ -128,7 +128,7 @@ pub(crate) struct PlanArgs {
     pub(crate) input: InputArgs,
 
     /// Plan for this many tokens, where no input is given
-    #[arg(long, value_name = "N", conflicts_with_all = ["inputs", "ids", "text"])]
+    #[arg(long, value_name = "N", value_parser = parse_length, conflicts_with_all = ["inputs", "ids", "text"])]
     pub(crate) length: Option<usize>,
 
     #[command(flatten)]
@@ -165,9 +165,19 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "DTYPE")]
     pub(crate) dtype: Option<Dtype>,
 
-    /// `original`: names and shapes as the reference reads them; `model`: as the parameters are in this model
+    /// `original`: names and shapes as the reference reads them; `model`: as the parameters are in this model. No
+    /// family needs a conversion so far, so both write the same
     #[arg(long, value_name = "LAYOUT", default_value = "original")]
     pub(crate) layout: Layout,
+}
+
+/// More tokens than any model takes, and few enough to hold their ids.
+const MAX_LENGTH: usize = 1 << 24;
+
+/// A number of tokens.
+fn parse_length(text: &str) -> Result<usize, String> {
+    let length = text.parse().ok().filter(|length| (1..=MAX_LENGTH).contains(length));
+    length.ok_or_else(|| format!("expected a number from 1 to {MAX_LENGTH}"))
 }
 
 /// Which of its family's classes a checkpoint is loaded as.

@@ -3,11 +3,14 @@
 use super::args::{ConvertArgs, Dtype, Layout};
 use super::backend;
 use super::error::CliError;
-use super::files::{same_folder, shown};
+use super::files::{same_content, same_folder, shown};
 use super::model::{self, Source};
 use super::progress;
 use super::text::{bytes, count, field};
 use burnlens::patching_core::weights::{LoadReport, SaveOptions};
+use std::path::Path;
+
+const CONFIG: &str = "config.json";
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     if same_folder(&args.model, &args.to) {
@@ -38,13 +41,24 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     for path in &saved.left_over {
         eprintln!("warning: `{}` is of an earlier checkpoint and could not be removed", path.display());
     }
+    for name in kept(&args.model, &args.to) {
+        let (kept, other) = (args.to.join(&name), args.model.join(&name));
+        eprintln!(
+            "warning: `{}` was there before and was kept: it is not the same as `{}`",
+            kept.display(),
+            other.display()
+        );
+    }
 
     let mut text = String::from("burnlens convert\n\n");
     text += &field("from", format!("{} ({})", shown(&args.model).display(), model.class_name()));
     text += &field("to", shown(&args.to).display().to_string());
     text += &field("weights", format!("{}, {}", count(saved.tensors, "tensor"), bytes(saved.bytes)));
     if args.layout == Layout::Model {
-        text += &field("layout", "as in the model, which is the original one for this class");
+        text += &field(
+            "layout",
+            "as in the model, which is the same as the original: nothing is converted for this family",
+        );
     }
     text += &field("files", saved.files.join("\n             "));
     if let Some(tied) = saved.tied.first() {
@@ -53,6 +67,23 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
         text += &field("tied", format!("{} to {}, so it is left out{more}", tied.key, tied.source));
     }
     Ok(text)
+}
+
+/// The files that saving found in `to` and kept, although those in `from` are others: all that are in both folders
+/// and differ, except the config and weights, which saving writes.
+fn kept(from: &Path, to: &Path) -> Vec<String> {
+    let is_written = |name: &str| {
+        name == CONFIG || name.starts_with('.') || name.ends_with(".safetensors") || name.ends_with(".index.json")
+    };
+    let differ = |name: &String| {
+        let (one, other) = (from.join(name), to.join(name));
+        one.is_file() && other.is_file() && same_content(&one, &other).is_ok_and(|same| !same)
+    };
+    let files = std::fs::read_dir(to).into_iter().flatten().flatten();
+    let names = files.filter_map(|file| file.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| !is_written(name)).filter(differ).collect();
+    names.sort();
+    names
 }
 
 /// Says what will be missing from the new checkpoint, and what was changed unasked.

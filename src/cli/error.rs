@@ -13,7 +13,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub(crate) enum CliError {
     #[error("{problem}")]
-    Usage { command: &'static str, problem: &'static str },
+    Usage { command: &'static str, problem: String },
 
     #[error("cannot {action} `{}`", path.display())]
     File { action: &'static str, path: PathBuf, source: io::Error },
@@ -62,6 +62,10 @@ pub(crate) enum CliError {
 
     #[error("`--to` is the folder of the checkpoint itself, `{}`: choose another", path.display())]
     SameFolder { path: PathBuf },
+
+    #[cfg(feature = "capture")]
+    #[error("cannot find out the shapes: {problem}")]
+    Shapes { problem: String },
 
     #[error("cannot save the outputs to `{}`", path.display())]
     SaveOutputs { path: PathBuf, source: safetensors::SafeTensorError },

@@ -2,14 +2,14 @@
 
 use super::error::CliError;
 use std::fs;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// Writes `path` by way of a temporary file beside it, so that what was there stays whole until the new content is
 /// complete. What is no regular file (`/dev/stdout`) is written to directly.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> Result<(), CliError>) -> Result<(), CliError> {
     let failed = |action, source| CliError::File { action, path: path.to_owned(), source };
-    // A link stays a link: what it leads to is replaced.
+    // A link stays a link, and what it leads to is replaced. A link that leads nowhere is replaced itself.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let is_special = fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
     if is_special {
@@ -47,6 +47,27 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), CliError> {
 pub(crate) fn same_folder(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     real(one).is_some_and(|path| real(other) == Some(path))
+}
+
+/// Whether both files hold the same bytes.
+pub(crate) fn same_content(one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (fs::File::open(one)?, fs::File::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let common = left.len().min(right.len());
+        if common == 0 {
+            return Ok(left.len() == right.len());
+        }
+        if left[..common] != right[..common] {
+            return Ok(false);
+        }
+        one.consume(common);
+        other.consume(common);
+    }
 }
 
 /// `path` without the current folder in front of it.
@@ -99,6 +120,23 @@ mod tests {
         for wrong in ["", "KB", "-1KB", "1.5GB", "3 apples", "0GB", "99999999999TB"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn contents_are_compared_to_the_end() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        // more than a buffer
+        let mut bytes = vec![7; 20_000];
+        fs::write(&one, &bytes)?;
+        fs::write(&other, &bytes)?;
+        assert!(same_content(&one, &other)?);
+        bytes[19_999] = 8;
+        fs::write(&other, &bytes)?;
+        assert!(!same_content(&one, &other)?);
+        fs::write(&other, &bytes[..19_999])?;
+        assert!(!same_content(&one, &other)?);
+        Ok(())
     }
 
     #[test]

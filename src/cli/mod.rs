@@ -31,7 +31,7 @@ pub(crate) fn main() -> ExitCode {
         Err(CliError::Usage { command, problem }) => {
             let mut cli = Cli::command();
             cli.build();
-            let kind = clap::error::ErrorKind::MissingRequiredArgument;
+            let kind = clap::error::ErrorKind::ValueValidation;
             match cli.find_subcommand_mut(command) {
                 Some(command) => command.error(kind, problem).exit(),
                 None => cli.error(kind, problem).exit(),

@@ -1,6 +1,6 @@
 //! Finding and loading the model.
 
-use super::args::{Dtype, ModelArgs, Task};
+use super::args::{Backend, Dtype, ModelArgs, Task};
 use super::error::CliError;
 use super::progress;
 use burn::tensor::Device;
@@ -92,29 +92,39 @@ pub(crate) fn attention(model: &AnyModel) -> &str {
     model.attn_implementation().unwrap_or(DEFAULT_ATTENTION)
 }
 
-/// The modules whose attention is computed by the formula because of `plan`: a fused kernel gives no weights.
-pub(crate) fn leave_fused(model: &AnyModel, plan: &CapturePlan) -> Vec<String> {
-    if attention(model) == EAGER {
-        return Vec::new();
+/// The modules whose attention is computed by the formula because of `plan`, for a fused kernel gives no weights:
+/// none where it always is. `None`: the implementation is not one that comes along, so nothing is known of it.
+pub(crate) fn leave_fused(model: &AnyModel, plan: &CapturePlan, backend: Backend) -> Option<Vec<String>> {
+    match attention(model) {
+        EAGER => return Some(Vec::new()),
+        DEFAULT_ATTENTION if backend == Backend::Ndarray => return Some(Vec::new()),
+        DEFAULT_ATTENTION => {}
+        _ => return None,
     }
     let keys = plan.keys().iter().filter(|key| key.key().ends_with("attentions"));
     let values = keys.flat_map(PlannedKey::values).filter(|value| value.is_kept);
     let mut paths: Vec<String> = values.map(|value| value.path.to_owned()).collect();
     paths.dedup();
-    paths
+    Some(paths)
 }
 
 /// How attention is computed, in words.
-pub(crate) fn attention_in_words(model: &AnyModel, plan: &CapturePlan) -> String {
+///
+/// Whether a kernel serves a call depends on its inputs as well: single queries, and half precision with a mask, go by
+/// the formula.
+pub(crate) fn attention_in_words(model: &AnyModel, plan: &CapturePlan, backend: Backend) -> String {
     let name = attention(model);
-    match &leave_fused(model, plan)[..] {
-        [] if name == EAGER => format!("{name}, which is not fused"),
-        [] => format!("{name}, fused in every layer"),
-        few if few.len() <= 3 => format!("{name}, fused except in {}, whose weights are recorded", few.join(", ")),
+    let Some(left) = leave_fused(model, plan, backend) else { return format!("{name}, as it was registered") };
+    let fused = format!("{name}, fused where {backend} can");
+    match &left[..] {
+        [] if name == EAGER => format!("{name}, by the formula"),
+        [] if backend == Backend::Ndarray => format!("{name}, by the formula on {backend}"),
+        [] => fused,
+        few if few.len() <= 3 => format!("{fused}; by the formula in {}, whose weights are recorded", few.join(", ")),
         [first, rest @ ..] => {
             let last = rest.last().unwrap_or(first);
             let layers = rest.len() + 1;
-            format!("{name}, fused except in {layers} layers ({first} to {last}), whose weights are recorded")
+            format!("{fused}; by the formula in {layers} layers ({first} to {last}), whose weights are recorded")
         }
     }
 }

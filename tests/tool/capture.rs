@@ -125,6 +125,27 @@ fn integers_of_any_width_are_inputs() {
 }
 
 #[test]
+fn embeddings_are_computed_in_the_type_of_the_weights() {
+    let case = Case::new("llama");
+    let folder = tempfile::tempdir().expect("a folder");
+    let inputs = folder.path().join("inputs.safetensors");
+    let size = 2 * 32;
+    let bytes: Vec<u8> = (0..size).flat_map(|at| (at as f32 / 32.0 - 1.0).to_le_bytes()).collect();
+    let view = TensorView::new(Dtype::F32, vec![1, 2, 32], &bytes).expect("a tensor");
+    safetensors::serialize_to_file([("inputs_embeds", view)], None, &inputs).expect("written");
+    let (model, inputs) = (case.model().display().to_string(), inputs.display().to_string());
+    for backend in BACKENDS {
+        for dtype in ["f32", "bf16", "f16"] {
+            let args = ["capture", "--model", &model, "--inputs", &inputs, "--backend", backend, "--dtype", dtype];
+            let summary: Value = serde_json::from_str(&succeed(&[&args[..], &["--json"]].concat())).expect("JSON");
+            assert_eq!(summary["rows"][0]["shape"], serde_json::json!([1, 2, 99]), "{backend} {dtype}");
+            let computed = if *backend == "ndarray" { "f32" } else { dtype };
+            assert_eq!(summary["dtype"], computed, "{backend}");
+        }
+    }
+}
+
+#[test]
 fn positions_can_be_given() {
     let case = Case::new("llama");
     let folder = tempfile::tempdir().expect("a folder");
@@ -157,6 +178,29 @@ fn the_summary_names_every_value() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(text.lines().all(|line| line.trim_end() == line), "no line ends in spaces");
+}
+
+#[test]
+fn attention_is_said_to_be_what_it_is() {
+    let model = Case::new("llama").model().display().to_string();
+    for backend in BACKENDS {
+        let said = |more: &[&str]| {
+            let mut args = vec!["capture", "--model", &model, "--ids", "5,6", "--backend", backend, "--json"];
+            args.extend(more);
+            let summary: Value = serde_json::from_str(&succeed(&args)).expect("JSON");
+            (summary["attention"].as_str().expect("words").to_owned(), summary["leave_fused_attention"].clone())
+        };
+        let none = serde_json::json!([]);
+        assert_eq!(said(&["--attn-implementation", "eager"]), ("eager, by the formula".to_owned(), none.clone()));
+        let recorded = said(&["--output", "attentions=1"]);
+        if *backend == "ndarray" {
+            assert_eq!(recorded, ("sdpa, by the formula on ndarray".to_owned(), none));
+            continue;
+        }
+        assert_eq!(said(&[]), (format!("sdpa, fused where {backend} can"), none));
+        let words = "sdpa, fused where flex can; by the formula in layers.1.self_attn, whose weights are recorded";
+        assert_eq!(recorded, (words.to_owned(), serde_json::json!(["layers.1.self_attn"])));
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use crate::support::{Case, checkpoint, fail, json, succeed};
 use safetensors::Dtype;
+use serde_json::Value;
 use std::path::Path;
 
 fn convert(from: &Path, to: &Path, more: &[&str]) -> String {
@@ -9,6 +10,16 @@ fn convert(from: &Path, to: &Path, more: &[&str]) -> String {
     succeed(&args)
 }
 
+/// A config in which `8` and `8.0` are the same.
+fn normalised(value: Value) -> Value {
+    match value {
+        Value::Number(number) => number.as_f64().map_or(Value::Number(number), Value::from),
+        Value::Array(values) => values.into_iter().map(normalised).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, normalised(value))).collect(),
+        other => other,
+    }
+}
+
 #[test]
 fn without_options_nothing_changes() {
     for name in ["llama", "llama-base", "llama-tied", "llama3-rope", "mistral", "qwen2", "qwen3"] {
@@ -16,13 +27,9 @@ fn without_options_nothing_changes() {
         let folder = tempfile::tempdir().expect("a folder");
         convert(case.model(), folder.path(), &[]);
         assert_eq!(checkpoint(folder.path()), checkpoint(case.model()), "{name}");
-        let config = |of: &Path| {
-            let mut config = json(&of.join("config.json"));
-            let fields = config.as_object_mut().expect("an object");
-            fields.remove("transformers_version");
-            config
-        };
-        assert_eq!(config(folder.path())["architectures"], config(case.model())["architectures"], "{name}");
+        let config = |of: &Path| normalised(json(&of.join("config.json")));
+        let (found, expected) = (config(folder.path()), config(case.model()));
+        assert_eq!(found, expected, "{name}");
     }
 }
 
@@ -79,6 +86,25 @@ fn other_files_come_along() {
         let read = |folder: &Path| std::fs::read(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert_eq!(read(to.path()), read(from.path()), "{file}");
     }
+}
+
+#[test]
+fn other_files_that_are_there_are_kept_and_told() {
+    let case = Case::new("llama");
+    let from = tempfile::tempdir().expect("a folder");
+    convert(case.model(), from.path(), &[]);
+    std::fs::write(from.path().join("tokenizer.json"), "{}").expect("written");
+    let to = tempfile::tempdir().expect("a folder");
+    std::fs::write(to.path().join("tokenizer.json"), "{ }").expect("written");
+    std::fs::write(to.path().join("README.md"), "mine").expect("written");
+    let paths = [from.path().display().to_string(), to.path().display().to_string()];
+    let output = crate::support::run(&["convert", "--model", &paths[0], "--to", &paths[1]]);
+    assert!(output.status.success());
+    let warnings = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = warnings.lines().collect();
+    assert_eq!(lines.len(), 1, "{warnings}");
+    assert!(lines[0].contains("tokenizer.json` was there before and was kept"), "{warnings}");
+    assert_eq!(std::fs::read_to_string(to.path().join("tokenizer.json")).expect("kept"), "{ }");
 }
 
 #[test]

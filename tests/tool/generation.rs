@@ -42,6 +42,28 @@ fn a_sequence_ends_at_its_token() {
 }
 
 #[test]
+fn where_all_end_early_the_rest_is_padding() {
+    let model = Case::new("llama").model().display().to_string();
+    let folder = tempfile::tempdir().expect("a folder");
+    let save = folder.path().join("o.safetensors").display().to_string();
+    // the first sequence of the reference's, which continues with 45, 74
+    let prompt = [93, 92, 8, 41, 65, 45, 57, 69, 21, 60];
+    let ids = prompt.map(|id| id.to_string()).join(",");
+    let args =
+        ["capture", "--model", &model, "--ids", &ids, "--generate", "6", "--eos-token-id", "74", "--save", &save];
+    for (more, pad) in [(&["--pad-token-id", "7"][..], 7), (&[][..], 0)] {
+        let mut args = args.to_vec();
+        args.extend(more);
+        succeed(&args);
+        let found = tensors(save.as_ref());
+        assert_eq!(found["generated_ids"].shape, [1, 6]);
+        assert_eq!(found["generated_ids"].ints(), [45, 74, pad, pad, pad, pad]);
+        assert_eq!(found["sequences"].shape, [1, 12], "as the reference gives it");
+        assert_eq!(found["sequences"].ints()[10..], [45, 74]);
+    }
+}
+
+#[test]
 fn every_step_is_recorded() {
     let case = Case::new("llama");
     let found = generate(&case, &["--steps", "--output", "hidden_states", "--output", "attentions"]);

@@ -76,6 +76,15 @@ fn a_length_in_place_of_an_input() {
     assert_eq!(plan["keys"][0]["values"][0]["bytes"], 4 * 7 * 7 * 2);
 }
 
+#[cfg(feature = "capture")]
+#[test]
+fn inputs_of_a_plan_are_checked_as_those_of_a_run() {
+    let folder = config_only();
+    let model = folder.path().display().to_string();
+    let error = fail(1, &["plan", "--model", &model, "--ids", "1,99"]);
+    assert!(error.contains("`input_ids` holds 99 at [0, 1], expected ids below 99"), "{error}");
+}
+
 #[test]
 fn what_cannot_be_recorded_is_an_error() {
     let folder = config_only();

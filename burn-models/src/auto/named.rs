@@ -15,6 +15,8 @@ use thiserror::Error;
 #[derive(Clone, Debug, Default)]
 pub struct NamedInputs {
     tensors: BTreeMap<String, TensorData>,
+    vocab_size: Option<usize>,
+    float_dtype: Option<DType>,
 }
 
 /// Why named tensors are not the inputs of a model.
@@ -54,13 +56,28 @@ pub enum InputError {
         expected: &'static str,
     },
 
-    /// An integer beyond what a device computes in.
-    #[error("`{name}` holds {found}, which no device computes in")]
+    /// An integer that does not fit into what every device computes in.
+    #[error("`{name}` holds {found} at {position:?}, expected integers of 32 bits")]
     TooLarge {
         /// The argument.
         name: &'static str,
         /// The number.
-        found: u64,
+        found: i128,
+        /// Where it is, an index for each dimension.
+        position: Vec<usize>,
+    },
+
+    /// A token that the vocabulary does not have.
+    #[error("`{name}` holds {found} at {position:?}, expected ids below {vocab_size}, the size of the vocabulary")]
+    OutOfVocabulary {
+        /// The argument.
+        name: &'static str,
+        /// The id.
+        found: i64,
+        /// Where it is, an index for each dimension.
+        position: Vec<usize>,
+        /// How many ids there are.
+        vocab_size: usize,
     },
 }
 
@@ -78,6 +95,22 @@ impl NamedInputs {
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, tensor: TensorData) -> Self {
         self.tensors.insert(name.into(), tensor);
+        self
+    }
+
+    /// Makes ids outside a vocabulary of `size` an error of [`to_text`](Self::to_text). Without it, only models on
+    /// devices in the program's own memory refuse them: elsewhere an id outside gives the row of another.
+    #[must_use]
+    pub fn vocab_size(mut self, size: usize) -> Self {
+        self.vocab_size = Some(size);
+        self
+    }
+
+    /// The float type that the model computes in, in which [`to_text`](Self::to_text) makes `inputs_embeds`; without
+    /// it, that is the device's default.
+    #[must_use]
+    pub fn float_dtype(mut self, dtype: DType) -> Self {
+        self.float_dtype = Some(dtype);
         self
     }
 
@@ -100,14 +133,16 @@ impl NamedInputs {
     ///
     /// # Errors
     ///
-    /// When there is a tensor that the model does not take, or one of the wrong rank or type.
+    /// When there is a tensor that the model does not take, or one of the wrong rank or type; an integer beyond 32
+    /// bits; an id outside the vocabulary, if that is [known](Self::vocab_size).
     pub fn to_text(&self, model: &'static str, device: &Device) -> Result<TextInputs, InputError> {
         self.only(model, Self::TEXT)?;
+        self.check_vocabulary("input_ids")?;
         Ok(TextInputs {
             input_ids: self.ints("input_ids", "[batch, seq]", device)?,
             attention_mask: self.ints("attention_mask", "[batch, seq]", device)?,
             position_ids: self.ints("position_ids", "[batch or 1, seq]", device)?,
-            inputs_embeds: self.floats("inputs_embeds", "[batch, seq, hidden]", device)?,
+            inputs_embeds: self.floats("inputs_embeds", "[batch, seq, hidden]", self.float_dtype, device)?,
             labels: self.labels(device)?,
             ..TextInputs::default()
         })
@@ -119,7 +154,7 @@ impl NamedInputs {
         const EXPECTED: &str = "[batch, seq], [batch] or [batch, labels]";
         Ok(match self.get(NAME) {
             None => None,
-            Some(data) if data.dtype().is_float() => self.floats(NAME, EXPECTED, device)?.map(Labels::Targets),
+            Some(data) if data.dtype().is_float() => self.floats(NAME, EXPECTED, None, device)?.map(Labels::Targets),
             Some(data) if data.shape().len() == 1 => self.ints(NAME, EXPECTED, device)?.map(Labels::Classes),
             Some(_) => self.ints(NAME, EXPECTED, device)?.map(Labels::Tokens),
         })
@@ -143,26 +178,51 @@ impl NamedInputs {
         if !(found.is_int() || found.is_uint() || found.is_bool()) {
             return Err(InputError::Dtype { name, found, expected: "integers" });
         }
-        if found == DType::U64
-            && let Some(found) = data.iter::<u64>().find(|value| i64::try_from(*value).is_err())
-        {
-            return Err(InputError::TooLarge { name, found });
+        // Some devices compute in no wider integers, and would wrap around.
+        let fits = |value: i128| i32::try_from(value).is_ok();
+        let wide = match found {
+            DType::U64 => data.iter::<u64>().map(i128::from).enumerate().find(|(_, value)| !fits(*value)),
+            _ => data.iter::<i64>().map(i128::from).enumerate().find(|(_, value)| !fits(*value)),
+        };
+        if let Some((at, found)) = wide {
+            return Err(InputError::TooLarge { name, found, position: position(at, data.shape()) });
         }
         let values: Vec<i64> = data.iter::<i64>().collect();
         Ok(Some(Tensor::from_data(TensorData::new(values, data.shape().clone()), device)))
     }
 
+    /// Whether the ids lie in the vocabulary. Of another type, or too wide, they are an error elsewhere.
+    fn check_vocabulary(&self, name: &'static str) -> Result<(), InputError> {
+        let (Some(data), Some(vocab_size)) = (self.get(name), self.vocab_size) else { return Ok(()) };
+        let is_narrow = data.dtype().is_int() || (data.dtype().is_uint() && data.dtype() != DType::U64);
+        if !is_narrow {
+            return Ok(());
+        }
+        let is_outside = |id: i64| !usize::try_from(id).is_ok_and(|id| id < vocab_size);
+        match data.iter::<i64>().enumerate().find(|(_, id)| is_outside(*id)) {
+            Some((at, found)) => {
+                Err(InputError::OutOfVocabulary { name, found, position: position(at, data.shape()), vocab_size })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// As `dtype`, else as the device's default.
     fn floats<const D: usize>(
         &self,
         name: &'static str,
         expected: &'static str,
+        dtype: Option<DType>,
         device: &Device,
     ) -> Result<Option<Tensor<D>>, InputError> {
         let Some(data) = self.ranked::<D>(name, expected)? else { return Ok(None) };
         if !data.dtype().is_float() {
             return Err(InputError::Dtype { name, found: data.dtype(), expected: "floats" });
         }
-        Ok(Some(Tensor::from_data(data.clone(), device)))
+        Ok(Some(match dtype {
+            Some(dtype) => Tensor::from_data(data.clone(), (device, dtype)),
+            None => Tensor::from_data(data.clone(), device),
+        }))
     }
 
     fn ranked<const D: usize>(
@@ -177,6 +237,22 @@ impl NamedInputs {
             found => Ok(found),
         }
     }
+}
+
+/// The indices of the element `at` of all elements in order.
+fn position(at: usize, shape: &[usize]) -> Vec<usize> {
+    let mut rest = at;
+    let mut position: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|size| {
+            let index = rest % (*size).max(1);
+            rest /= (*size).max(1);
+            index
+        })
+        .collect();
+    position.reverse();
+    position
 }
 
 #[cfg(all(test, feature = "flex"))]
@@ -218,6 +294,33 @@ mod tests {
         assert_eq!(error("input_ids", TensorData::from([1_i64])), "`input_ids` has shape [1], expected [batch, seq]");
         assert_eq!(error("input_ids", TensorData::from([[1.0_f32]])), "`input_ids` holds F32, expected integers");
         let large = error("input_ids", TensorData::from([[u64::MAX]]));
-        assert_eq!(large, "`input_ids` holds 18446744073709551615, which no device computes in");
+        assert_eq!(large, "`input_ids` holds 18446744073709551615 at [0, 0], expected integers of 32 bits");
+        let large = error("input_ids", TensorData::from([[0, 1, 2], [3, 1_i64 << 32, 5]]));
+        assert_eq!(large, "`input_ids` holds 4294967296 at [1, 1], expected integers of 32 bits");
+    }
+
+    #[test]
+    fn ids_lie_in_the_vocabulary() {
+        let inputs = |ids| NamedInputs::new().with("input_ids", ids).vocab_size(10).to_text("AModel", &Device::flex());
+        assert!(inputs(TensorData::from([[0_i64, 9]])).is_ok());
+        for (ids, found, position) in [
+            (TensorData::from([[0_i64, 9], [10, 11]]), 10, [1, 0]),
+            (TensorData::from([[0_u8, 200]]), 200, [0, 1]),
+            (TensorData::from([[-1_i32]]), -1, [0, 0]),
+        ] {
+            let position = position.to_vec();
+            let expected = InputError::OutOfVocabulary { name: "input_ids", found, position, vocab_size: 10 };
+            assert_eq!(inputs(ids).map(drop), Err(expected));
+        }
+    }
+
+    #[test]
+    fn embeddings_are_in_the_type_of_the_model() {
+        let data = TensorData::from([[[1.5_f32, 2.0]]]);
+        let inputs = NamedInputs::new().with("inputs_embeds", data).float_dtype(DType::BF16);
+        let embeds = inputs.to_text("AModel", &Device::flex()).map(|inputs| inputs.inputs_embeds);
+        let embeds = embeds.expect("fits").expect("given");
+        assert_eq!(embeds.dtype(), DType::BF16);
+        assert_eq!(embeds.to_data().iter::<f32>().collect::<Vec<_>>(), [1.5, 2.0]);
     }
 }

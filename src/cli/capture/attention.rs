@@ -3,6 +3,7 @@
 use super::record::Value;
 use crate::cli::inputs::Tokens;
 use serde::Serialize;
+use std::collections::HashMap;
 
 /// The weights of one layer, on the host.
 pub(crate) struct Weights {
@@ -65,21 +66,20 @@ impl Weights {
     }
 
     /// What each head does in the first sequence.
-    pub(crate) fn heads(&self, key: &str, layer: usize, tokens: Option<&Tokens>) -> Vec<Head> {
-        let tokens = tokens.filter(|tokens| self.is_of(tokens));
-        let last = tokens.and_then(Tokens::last).unwrap_or(self.queries - 1);
-        (0..self.heads).map(|head| self.head(key, layer, head, last, tokens)).collect()
+    pub(crate) fn heads(&self, key: &str, layer: usize, tokens: &Tokens, earlier: &Earlier) -> Vec<Head> {
+        (0..self.heads).map(|head| self.head(key, layer, head, tokens, earlier)).collect()
     }
 
-    fn head(&self, key: &str, layer: usize, head: usize, last: usize, tokens: Option<&Tokens>) -> Head {
+    fn head(&self, key: &str, layer: usize, head: usize, tokens: &Tokens, earlier: &Earlier) -> Head {
+        let last = tokens.last().unwrap_or(self.queries - 1);
         let row = self.row(head, last).iter().enumerate();
         let (most_attended, weight) = row.max_by(|one, other| one.1.total_cmp(other.1)).unwrap_or((0, &0.0));
-        let queries = || (0..self.queries).filter(|query| self.is_real(*query, tokens));
+        let queries = || (0..self.queries).filter(|query| self.is_real(*query, Some(tokens)));
         let on = |query: usize, key: usize| self.row(head, query).get(key).map_or(0.0, |weight| f64::from(*weight));
-        let first = tokens.and_then(Tokens::first);
+        let first = tokens.first();
         let after_same = |query: usize| {
-            let keys = earlier_followers(tokens?, query);
-            (!keys.is_empty()).then(|| keys.into_iter().map(|key| on(query, key)).sum::<f64>())
+            let mut keys = earlier.followers(query).peekable();
+            keys.peek().is_some().then(|| keys.map(|key| on(query, key)).sum::<f64>())
         };
         Head {
             key: key.to_owned(),
@@ -105,11 +105,39 @@ impl Weights {
     }
 }
 
-/// The positions right after earlier occurrences of the token at `query`.
-fn earlier_followers(tokens: &Tokens, query: usize) -> Vec<usize> {
-    let Some(token) = tokens.ids.get(query) else { return Vec::new() };
-    let is_same = |at: &usize| tokens.ids.get(*at) == Some(token) && tokens.real.get(*at) == Some(&true);
-    (0..query).filter(is_same).map(|at| at + 1).filter(|at| *at != query).collect()
+/// Where each token occurred earlier: the same for all heads of all layers.
+pub(crate) struct Earlier {
+    /// The positions of each different token, padding left out.
+    positions: Vec<Vec<usize>>,
+    /// For each position, which token it is, and how many of the token's positions are before it.
+    of: Vec<(usize, usize)>,
+}
+
+impl Earlier {
+    pub(crate) fn of(tokens: &Tokens) -> Self {
+        let mut known = HashMap::new();
+        let mut positions: Vec<Vec<usize>> = Vec::new();
+        let occurrences = tokens.ids.iter().zip(&tokens.real).enumerate().map(|(at, (id, is_real))| {
+            let token = *known.entry(*id).or_insert(positions.len());
+            if token == positions.len() {
+                positions.push(Vec::new());
+            }
+            let before = positions[token].len();
+            if *is_real {
+                positions[token].push(at);
+            }
+            (token, before)
+        });
+        let of = occurrences.collect();
+        Self { positions, of }
+    }
+
+    /// The positions right after earlier occurrences of the token at `query`.
+    fn followers(&self, query: usize) -> impl Iterator<Item = usize> {
+        let (token, before) = self.of.get(query).copied().unwrap_or_default();
+        let earlier = self.positions.get(token).and_then(|positions| positions.get(..before)).unwrap_or_default();
+        earlier.iter().map(|at| at + 1).filter(move |at| *at != query)
+    }
 }
 
 fn entropy(weights: &[f32]) -> f64 {
@@ -141,5 +169,25 @@ pub(crate) fn relation(head: &Head, tokens: &Tokens) -> Option<String> {
         Some("the first token".to_owned())
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_followed_the_same_token_earlier() {
+        let mut tokens = Tokens::of_ids(vec![5, 6, 5, 5, 7, 6, 5]);
+        let followers = |tokens: &Tokens| {
+            let earlier = Earlier::of(tokens);
+            (0..8).map(|query| earlier.followers(query).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        let expected: [&[usize]; 8] = [&[], &[], &[1], &[1], &[], &[2], &[1, 3, 4], &[]];
+        assert_eq!(followers(&tokens), expected);
+        // padding counts for nothing that comes later
+        tokens.real[0] = false;
+        let expected: [&[usize]; 8] = [&[], &[], &[], &[], &[], &[2], &[3, 4], &[]];
+        assert_eq!(followers(&tokens), expected);
     }
 }

@@ -10,14 +10,14 @@ use burn::tensor::Device;
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::burn_models::config::TokenIds;
 use burnlens::burn_models::generation::GenerationConfig;
-use burnlens::patching_core::capture::{CapturePlan, ModelOutput};
+use burnlens::patching_core::capture::{ForwardKwargs, ModelOutput};
 use std::borrow::Cow;
 
 /// What was generated.
 pub(crate) struct Generated {
     /// The prompts with what was added, one row for each sequence.
     pub(crate) sequences: Vec<Vec<i64>>,
-    /// What was added, as long as the longest addition; sequences that ended are filled up with padding.
+    /// What was added, as long as was asked for; sequences that ended are filled up with padding.
     pub(crate) added: Vec<Vec<i64>>,
     /// What each step gave, if that was asked for.
     pub(crate) steps: Vec<Recorded>,
@@ -28,7 +28,7 @@ pub(crate) fn run(
     source: &Source,
     given: &Given,
     device: &Device,
-    plan: &CapturePlan,
+    kwargs: &ForwardKwargs,
     args: &CaptureArgs,
     tokens: usize,
 ) -> Result<Generated, CliError> {
@@ -48,19 +48,18 @@ pub(crate) fn run(
     if args.pad_token_id.is_some() {
         config.pad_token_id = args.pad_token_id;
     }
-    let mut kwargs = super::kwargs(&args.request);
-    if !args.steps {
-        // Also what the config asks for: it would be held for every step.
-        for planned in plan.keys() {
-            kwargs = kwargs.output(planned.key(), false);
-        }
-    }
-
-    let output = language_model.generate(inputs, &config, &kwargs)?;
+    let output = language_model.generate(inputs, &config, kwargs)?;
     let [_, length] = output.sequences.dims();
     let ids: Vec<i64> = output.sequences.to_data().iter::<i64>().collect();
     let sequences: Vec<Vec<i64>> = ids.chunks(length.max(1)).map(<[i64]>::to_vec).collect();
-    let added = sequences.iter().map(|row| row.get(prompt..).unwrap_or_default().to_vec()).collect();
+    // Sequences are as long as the longest of them, what was added is as long as was asked for.
+    let padding = padding(&config, model);
+    let added = |row: &Vec<i64>| {
+        let mut added = row.get(prompt..).unwrap_or_default().to_vec();
+        added.resize(tokens, padding);
+        added
+    };
+    let added = sequences.iter().map(added).collect();
     let steps = if args.steps { output.steps.as_slice() } else { &[] };
     let steps = steps
         .iter()
@@ -68,6 +67,18 @@ pub(crate) fn run(
         .map(|(step, output)| Recorded::with_prefix(&format!("step.{step}."), &output.to_tuple()))
         .collect();
     Ok(Generated { sequences, added, steps })
+}
+
+/// What sequences that have ended are filled up with: as in `generate`, the first token that ends one if nothing else
+/// is said, and by the model where the settings say nothing.
+fn padding(config: &GenerationConfig, model: &AnyModel) -> i64 {
+    let of_model = model.config_json();
+    let ids = |name: &str| of_model.get(name).cloned().and_then(|ids| serde_json::from_value::<TokenIds>(ids).ok());
+    let first = |ids: &TokenIds| ids.as_slice().first().copied();
+    let padding = config.pad_token_id.or_else(|| ids("pad_token_id").as_ref().and_then(first));
+    let end = || config.eos_token_id.as_ref().and_then(first).or_else(|| ids("eos_token_id").as_ref().and_then(first));
+    // Without a token that ends sequences there is nothing to fill up.
+    padding.or_else(end).unwrap_or(0)
 }
 
 impl Generated {

@@ -1,9 +1,9 @@
 //! The summary for programs.
 
-use super::Run;
 use super::attention::Weights;
 use super::memory;
 use super::summary::{all_heads, next_token};
+use super::{Run, computed_in};
 use crate::cli::error::CliError;
 use crate::cli::model;
 use serde_json::{Value as Json, json};
@@ -47,9 +47,10 @@ pub(super) fn render(run: &Run<'_>) -> Result<String, CliError> {
         "family": run.model.family().model_type(),
         "parameters": run.model.num_params(),
         "backend": run.chosen.backend.to_string(),
-        "dtype": format!("{:?}", run.args.dtype).to_lowercase(),
+        "dtype": format!("{:?}", computed_in(run.args.dtype, &run.chosen.device)).to_lowercase(),
         "attn_implementation": model::attention(&run.model),
-        "leave_fused_attention": model::leave_fused(&run.model, &run.plan),
+        "attention": model::attention_in_words(&run.model, &run.plan, run.chosen.backend),
+        "leave_fused_attention": model::leave_fused(&run.model, &run.plan, run.chosen.backend),
         "input": { "from": run.given.origin, "shapes": inputs },
         "tuple_order": run.recorded.tuple_order,
         "entries": run.recorded.entries,

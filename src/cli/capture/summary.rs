@@ -1,15 +1,14 @@
 //! The summary that people read.
 
-use super::Run;
-use super::attention::{Head, Weights, relation};
+use super::attention::{Earlier, Head, Weights, relation};
 use super::memory;
 use super::record::Value;
+use super::{Run, computed_in};
 use crate::cli::files::shown;
 use crate::cli::inputs::Tokens;
 use crate::cli::model;
 use crate::cli::text::{Side, Table, amount, bytes, count, field, shape, time};
 use burn::tensor::DType;
-use burnlens::patching_core::weights::CastReason;
 
 /// As many heads are shown, those that look at something in particular.
 const SHOWN_HEADS: usize = 16;
@@ -39,7 +38,7 @@ fn what_ran(run: &Run<'_>) -> String {
         text += &field("", sentence(tokens));
     }
     text += &field("ran on", format!("{}, {}", chosen.backend, dtype(run)));
-    text += &field("attention", model::attention_in_words(model, plan));
+    text += &field("attention", model::attention_in_words(model, plan, chosen.backend));
     if !run.loaded.unexpected.is_empty() {
         let unused = run.loaded.unexpected.len();
         text += &field(
@@ -54,10 +53,8 @@ fn what_ran(run: &Run<'_>) -> String {
 fn dtype(run: &Run<'_>) -> String {
     let asked = DType::from(run.args.dtype.float());
     let name = |dtype: DType| format!("{dtype:?}").to_lowercase();
-    match run.loaded.casts.iter().find(|cast| cast.reason == CastReason::Unsupported) {
-        Some(cast) => format!("{} (it does not compute in {})", name(cast.to), name(asked)),
-        None => name(asked),
-    }
+    let used = computed_in(run.args.dtype, &run.chosen.device);
+    if used == asked { name(used) } else { format!("{} (it does not compute in {})", name(used), name(asked)) }
 }
 
 /// The first sequence, shortened in the middle.
@@ -164,11 +161,12 @@ fn heads(run: &Run<'_>) -> String {
 
 /// The heads of all recorded self-attention over the input's tokens.
 pub(super) fn all_heads(run: &Run<'_>) -> Vec<Head> {
-    let tokens = run.given.tokens.as_ref();
+    let Some(tokens) = run.given.tokens.as_ref() else { return Vec::new() };
+    let earlier = Earlier::of(tokens);
     let layers = run.recorded.values.iter().filter_map(|value| {
         let weights = Weights::of(value)?;
         let (layer, _) = value.recorded.as_ref()?;
-        tokens.is_some_and(|tokens| weights.is_of(tokens)).then(|| weights.heads(&value.key, *layer, tokens))
+        weights.is_of(tokens).then(|| weights.heads(&value.key, *layer, tokens, &earlier))
     });
     layers.flatten().collect()
 }
@@ -187,7 +185,9 @@ pub(super) fn next_token(run: &Run<'_>) -> Option<(i64, f64)> {
     let [_, length, vocabulary] = *logits.shape() else { return None };
     let last = tokens.last().filter(|last| *last < length)?;
     let scores: Vec<f64> = logits.data.iter::<f64>().skip(last * vocabulary).take(vocabulary).collect();
-    let (id, best) = scores.iter().enumerate().max_by(|one, other| one.1.total_cmp(other.1))?;
+    // As when tokens are generated: the first of equals, and what is no number is never the largest.
+    let numbers = scores.iter().copied().enumerate().filter(|(_, score)| !score.is_nan());
+    let (id, best) = numbers.reduce(|best, next| if next.1 > best.1 { next } else { best })?;
     let sum: f64 = scores.iter().map(|score| (score - best).exp()).sum();
     Some((i64::try_from(id).ok()?, 1.0 / sum))
 }

@@ -6,8 +6,8 @@ mod tokenizer;
 use super::args::InputArgs;
 use super::error::CliError;
 use super::model::Source;
-use burn::tensor::TensorData;
-use burnlens::burn_models::auto::NamedInputs;
+use burn::tensor::{DType, TensorData};
+use burnlens::burn_models::auto::{AnyModel, NamedInputs};
 use tokenizer::Tokenizer;
 
 /// What the default model is run on if nothing else is said: letters that begin to repeat.
@@ -32,6 +32,13 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
+    /// Without padding or names.
+    #[cfg(test)]
+    pub(crate) fn of_ids(ids: Vec<i64>) -> Self {
+        let real = vec![true; ids.len()];
+        Self { ids, real, names: None }
+    }
+
     /// The token at `position` as text, if there is a tokenizer.
     pub(crate) fn name(&self, position: usize) -> Option<&str> {
         self.names.as_ref()?.get(position).map(String::as_str)
@@ -90,6 +97,16 @@ impl Given {
     fn new(tensors: NamedInputs, origin: String, tokenizer: Option<Tokenizer>) -> Self {
         let tokens = tokens(&tensors, tokenizer.as_ref());
         Self { tensors, origin, tokens, tokenizer }
+    }
+
+    /// The same for `model`, which computes in `dtype`: embeddings are in that type, ids have to be in its vocabulary.
+    pub(crate) fn suited(mut self, model: &AnyModel, dtype: DType) -> Self {
+        self.tensors = self.tensors.float_dtype(dtype);
+        let vocab_size = model.config_json().get("vocab_size").and_then(serde_json::Value::as_u64);
+        if let Some(size) = vocab_size.and_then(|size| usize::try_from(size).ok()) {
+            self.tensors = self.tensors.vocab_size(size);
+        }
+        self
     }
 
     /// Tokens as text, if there is a tokenizer.

@@ -2,14 +2,15 @@
 
 mod shapes;
 
-use super::args::PlanArgs;
-use super::backend;
+use super::args::{Backend, PlanArgs};
+use super::backend::{self, Chosen};
 use super::capture::kwargs;
 use super::error::CliError;
 use super::files::shown;
 use super::inputs::Given;
 use super::model::{self, Source};
 use super::text::{Side, Table, amount, bytes, field, shape};
+use burn::tensor::DType;
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::patching_core::capture::{CapturePlan, PlannedValue};
 use serde_json::{Value as Json, json};
@@ -25,21 +26,26 @@ struct Planned {
     plan: CapturePlan,
     shapes: Option<Shapes>,
     dtype: String,
+    /// What a run would compute on if nothing else is said.
+    backend: Backend,
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<String, CliError> {
+    let kwargs = kwargs("plan", &args.request)?;
     let source = Source::of(&args.model)?;
     let given = match args.length {
         Some(length) => Given::of_length(length),
         None => Given::read(&args.input, &source)?.unwrap_or_else(|| Given::of_length(LENGTH)),
     };
     let attention = args.model.attn_implementation.as_deref();
-    let kwargs = kwargs(&args.request);
-    let model = source.describe(&backend::choose(None)?.device, attention)?;
+    let Chosen { backend, device } = backend::choose(None)?;
+    let model = source.describe(&device, attention)?;
+    // What is planned on computes nothing, in the device's default type.
+    let given = given.suited(&model, DType::F32);
     let plan = model.capture_plan(&kwargs)?;
     let shapes = shapes::of(&source, attention, args.dtype, &given, &kwargs)?;
     let dtype = format!("{:?}", args.dtype).to_lowercase();
-    let planned = Planned { source, model, given, plan, shapes, dtype };
+    let planned = Planned { source, model, given, plan, shapes, dtype, backend };
     if args.json { planned.json() } else { Ok(planned.render()) }
 }
 
@@ -64,7 +70,7 @@ impl Planned {
             text += "\n";
             text += &self.totals();
         }
-        text += &field("attention", model::attention_in_words(&self.model, &self.plan));
+        text += &field("attention", model::attention_in_words(&self.model, &self.plan, self.backend));
         text += &field("patches", "none are registered");
         text
     }
@@ -139,7 +145,8 @@ impl Planned {
             "input": { "from": self.given.origin, "shapes": inputs },
             "recordable": self.model.recordable_keys(),
             "keys": keys.collect::<Vec<Json>>(),
-            "leave_fused_attention": model::leave_fused(&self.model, &self.plan),
+            "attention": model::attention_in_words(&self.model, &self.plan, self.backend),
+            "leave_fused_attention": model::leave_fused(&self.model, &self.plan, self.backend),
             "patches": { "applied": [], "matched_nothing": [] },
         });
         Ok(serde_json::to_string_pretty(&plan)? + "\n")

@@ -16,7 +16,7 @@ pub(super) struct Shape {
 /// By key, then by position.
 pub(super) type Shapes = BTreeMap<String, BTreeMap<usize, Shape>>;
 
-/// The shapes of everything that is recorded, if the device for it was built in.
+/// The shapes of everything that is recorded; `None` only where the device for it was not built in.
 #[cfg(feature = "capture")]
 pub(super) fn of(
     source: &Source,
@@ -35,7 +35,10 @@ pub(super) fn of(
         result = Some(run());
         scope.complete(Vec::new(), Vec::new())
     });
-    let Some(output) = result.transpose()?.filter(|_| noted.is_ok()) else { return Ok(None) };
+    // The model's own error says more than that of the device.
+    let output = result.transpose()?;
+    noted.map_err(|source| CliError::Shapes { problem: source.to_string() })?;
+    let output = output.ok_or_else(|| CliError::Shapes { problem: "nothing was run".to_owned() })?;
     let width = DType::from(dtype.float()).size() as u64;
     let mut shapes = Shapes::new();
     collect("", &output, width, &mut shapes);
