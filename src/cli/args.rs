@@ -45,8 +45,8 @@ pub(crate) struct ModelArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RequestArgs {
-    /// Record `hidden_states`, `attentions` or another key that the model declares; SELECTION: `0,-1`, `2..`, `..3`
-    /// [default: what the config asks for]
+    /// Record `hidden_states`, `attentions` or another key that the model declares; SELECTION: `0,-1`, `2..`, `..3`,
+    /// `1..=4`, or `false`. Keys that are not named are recorded as the config says
     #[arg(long = "output", value_name = "KEY[=SELECTION]", action = ArgAction::Append)]
     pub(crate) outputs: Vec<OutputRequest>,
 
