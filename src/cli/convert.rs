@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     }
     let saved = model.save_pretrained_with(&args.to, &options);
     bar.finish_and_clear();
-    let saved = saved.map_err(|source| CliError::Save { dir: args.to.clone(), source })?;
+    let saved = saved.map_err(|source| CliError::Save { dir: args.to.clone(), source: Box::new(source) })?;
     for tied in &saved.untied {
         eprintln!(
             "warning: `{}` differs from `{}`, to which the config ties it: both were saved",

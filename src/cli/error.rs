@@ -80,7 +80,7 @@ pub(crate) enum CliError {
     Load { dir: PathBuf, source: Box<AutoError> },
 
     #[error("cannot save to `{}`", dir.display())]
-    Save { dir: PathBuf, source: SaveError },
+    Save { dir: PathBuf, source: Box<SaveError> },
 
     #[error(transparent)]
     Config(#[from] ConfigError),
