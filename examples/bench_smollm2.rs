@@ -15,6 +15,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// Tokens that are decoded in one turn; the median counts.
+const TOKENS: usize = 10;
 /// Between one side's turn and the other's.
 const PAUSE: Duration = Duration::from_millis(300);
 
@@ -115,8 +117,8 @@ fn main() -> Result<(), Error> {
     );
 
     let eager = load(&folder, "eager")?;
-    let start = sdpa.forward(ids(0, 128), &off.clone().use_cache(true))?.cache;
-    let mut cache = start.clone();
+    let mut cache = sdpa.forward(ids(0, 128), &off.clone().use_cache(true))?.cache;
+    let mut tokens = 0;
     let hidden_states = off.clone().output_hidden_states(true);
     let attentions = off.clone().output_attentions(true);
     let last = |n: usize| TextInputs::new(ids(128 + n, 129 + n)).logits_to_keep(LogitsToKeep::Last(1));
@@ -135,11 +137,16 @@ fn main() -> Result<(), Error> {
                 "prefill_hidden_states" => milliseconds(|| sdpa.forward(ids(0, 128), &hidden_states).map(drop)),
                 "prefill_eager_attentions" => milliseconds(|| eager.forward(ids(0, 128), &attentions).map(drop)),
                 "decode" => {
-                    let inputs = last(round).cache(cache.take());
-                    let (time, output) = milliseconds(|| sdpa.forward(inputs, &off.clone().use_cache(true)));
-                    let output = output?;
-                    cache = output.cache;
-                    (time, Ok(()))
+                    // a run of tokens, as in generation
+                    let mut times = Vec::new();
+                    for _ in 0..TOKENS {
+                        let inputs = last(tokens).cache(cache.take());
+                        tokens += 1;
+                        let (time, output) = milliseconds(|| sdpa.forward(inputs, &off.clone().use_cache(true)));
+                        cache = output?.cache;
+                        times.push(time);
+                    }
+                    (median(&times), Ok(()))
                 }
                 _ => {
                     let (time, model) = milliseconds(|| load(&folder, "sdpa"));

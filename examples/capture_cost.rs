@@ -1,5 +1,5 @@
-//! Some forward passes of 128 tokens and nothing else, to count instructions where time is too noisy: layers of the
-//! shape of SmolLM2-135M's, four of them, so that a simulated processor is done in a minute.
+//! Some forward passes of 128 tokens and nothing else, to count instructions where time is too noisy: one layer of the
+//! shape of SmolLM2-135M's, so that a simulated processor is done in minutes.
 //!
 //! ```text
 //! scripts/count_instructions.sh
@@ -10,8 +10,8 @@ use burn_models::llama::{LlamaConfig, LlamaForCausalLM};
 use patching_core::prelude::*;
 
 const CONFIG: &str = r#"{
-    "model_type": "llama", "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 4,
-    "num_attention_heads": 9, "num_key_value_heads": 3, "vocab_size": 512, "max_position_embeddings": 2048,
+    "model_type": "llama", "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 1,
+    "num_attention_heads": 9, "num_key_value_heads": 3, "vocab_size": 64, "max_position_embeddings": 2048,
     "rms_norm_eps": 1e-5, "tie_word_embeddings": true
 }"#;
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = LlamaForCausalLM::from_config(&config, &Device::flex())?;
     let kwargs = ForwardKwargs::new().use_cache(false);
     let kwargs = if record == "off" { kwargs } else { kwargs.output(record.as_str(), true) };
-    let ids: Vec<i64> = (0..128).map(|i| (i * 7919 + 13) % 512).collect();
+    let ids: Vec<i64> = (0..128).map(|i| (i * 7919 + 13) % 64).collect();
     for _ in 0..passes.parse()? {
         model.forward(Tensor::<1, Int>::from_data(ids.as_slice(), &Device::flex()).unsqueeze::<2>(), &kwargs)?;
     }

@@ -13,7 +13,7 @@ total() { # attention record passes -> instructions
     valgrind --tool=callgrind --callgrind-out-file=/dev/null "$binary" "$@" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
 }
 pass() { # attention record -> instructions of one pass; what comes before the passes is left out
-    echo $(( $(total "$1" "$2" 3) - $(total "$1" "$2" 2) ))
+    echo $(( $(total "$1" "$2" 2) - $(total "$1" "$2" 1) ))
 }
 off=$(pass sdpa off) hidden=$(pass sdpa hidden_states)
 eager=$(pass eager off) attentions=$(pass eager attentions)
