@@ -42,6 +42,7 @@ impl Scores {
     }
 
     /// The largest of a layer's scores, and its head.
+    #[allow(dead_code, reason = "the test of the committed weights uses it, the training does not")]
     pub fn best(scores: &[f64]) -> (usize, f64) {
         let best = scores.iter().copied().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
         best.unwrap_or((0, 0.0))
