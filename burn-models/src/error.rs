@@ -102,8 +102,8 @@ pub enum ForwardError {
     },
 }
 
-/// `; did you mean …?` for the nearest of `known`, or nothing.
-pub(crate) fn did_you_mean(name: &str, known: &[impl AsRef<str>]) -> String {
+/// `, did you mean …?` for the nearest of `known` to a name that was not found, or nothing: the end of an error message.
+pub fn did_you_mean(name: &str, known: &[impl AsRef<str>]) -> String {
     known
         .iter()
         .map(|other| (strsim::jaro_winkler(name, other.as_ref()), other.as_ref()))

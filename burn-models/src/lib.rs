@@ -48,6 +48,6 @@ mod outputs;
 pub mod qwen2;
 pub mod qwen3;
 
-pub use error::ForwardError;
+pub use error::{ForwardError, did_you_mean};
 pub use inputs::{Labels, LogitsToKeep, TextInputs};
 pub use outputs::{BaseModelOutputWithPast, CausalLMOutputWithPast, SequenceClassifierOutputWithPast};

@@ -1,6 +1,7 @@
 use super::args::Backend;
 use burnlens::burn_models::auto::{AutoError, InputError, RunError};
 use burnlens::burn_models::config::ConfigError;
+use burnlens::burn_models::did_you_mean;
 use burnlens::burn_models::generation::GenerateError;
 use burnlens::patching_core::capture::CaptureError;
 use burnlens::patching_core::weights::SaveError;
@@ -101,12 +102,6 @@ pub(crate) enum CliError {
 fn built_in(available: &[Backend]) -> String {
     let names: Vec<String> = available.iter().map(ToString::to_string).collect();
     if names.is_empty() { String::new() } else { format!(", or choose one of: {}", names.join(", ")) }
-}
-
-fn did_you_mean(name: &str, known: &[String]) -> String {
-    let scored = known.iter().map(|other| (strsim::jaro_winkler(name, other), other));
-    let near = scored.filter(|(score, _)| *score > 0.8).max_by(|one, other| one.0.total_cmp(&other.0));
-    near.map(|(_, near)| format!(", did you mean `{near}`?")).unwrap_or_default()
 }
 
 /// An error and what caused it, a line for each. Causes that an error tells in its own words already are left out.
