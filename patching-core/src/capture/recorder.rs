@@ -1,5 +1,6 @@
 use super::check::{HoldsSomething, Records};
 use crate::class::{self, SlotInfo};
+use crate::weights::conversion::{self, LoadedLayout};
 use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor};
 use burn::tensor::Device;
 use std::any::{Any, TypeId};
@@ -164,6 +165,8 @@ pub trait CanRecordOutputs: Module + 'static {
 #[derive(Clone, Debug, Default)]
 pub struct OutputRecorders {
     own: Option<Arc<[OutputRecorder]>>,
+    /// How the model was loaded, so that it is saved the same way.
+    loaded: Option<Arc<LoadedLayout>>,
 }
 
 impl OutputRecorders {
@@ -196,9 +199,10 @@ impl Module for OutputRecorders {
     }
     fn visit<V: ModuleVisitor>(&self, _: &mut V) {
         class::meet_recorders();
+        conversion::meet(self.loaded.as_ref());
     }
     fn map<M: ModuleMapper>(self, _: &mut M) -> Self {
-        self
+        Self { loaded: conversion::placed().or(self.loaded), ..self }
     }
 }
 
