@@ -207,7 +207,8 @@ fn made_of(ConvertedKey { sources, targets, operations }: &ConvertedKey) -> (Str
         let (around, _) = split_number(key);
         around.map_or_else(|| key.clone(), |[_, after]| after.trim_start_matches('.').to_owned())
     };
-    let mut parts: Vec<_> = sources.iter().map(|key| last(key).replace(|next: char| next.is_ascii_digit(), "*")).collect();
+    let mut parts: Vec<_> =
+        sources.iter().map(|key| last(key).replace(|next: char| next.is_ascii_digit(), "*")).collect();
     parts.dedup();
     parts.sort();
     parts.dedup();
