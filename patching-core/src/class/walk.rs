@@ -60,14 +60,23 @@ pub(crate) fn meet_recorders() {
 
 struct Walker;
 
+/// A variant of an enum is a choice between layers: in paths as in checkpoints it leaves no trace.
+fn is_variant(container: &str) -> bool {
+    container.starts_with("Enum:")
+}
+
 impl ModuleVisitor for Walker {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        if_walking(|walk| walk.path.push(name.to_owned()));
+    fn enter_module(&mut self, name: &str, container: &str) {
+        if !is_variant(container) {
+            if_walking(|walk| walk.path.push(name.to_owned()));
+        }
     }
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        if_walking(|walk| {
-            walk.path.pop();
-        });
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        if !is_variant(container) {
+            if_walking(|walk| {
+                walk.path.pop();
+            });
+        }
     }
 }
 

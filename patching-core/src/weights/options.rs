@@ -55,6 +55,8 @@ pub struct LoadOptions {
     pub dtype: Option<FloatDType>,
     /// The attention implementation; the config's where `None`.
     pub attn_implementation: Option<String>,
+    /// The implementation of mixtures of experts; the config's where `None`.
+    pub experts_implementation: Option<String>,
     /// Whether to map the files or to read them.
     pub read_mode: ReadMode,
     /// Whether parameters without a value in the checkpoint keep the one they have.
@@ -84,6 +86,13 @@ impl LoadOptions {
     #[must_use]
     pub fn attn_implementation(mut self, name: impl Into<String>) -> Self {
         self.attn_implementation = Some(name.into());
+        self
+    }
+
+    /// Chooses the implementation of mixtures of experts. A model without experts refuses every name.
+    #[must_use]
+    pub fn experts_implementation(mut self, name: impl Into<String>) -> Self {
+        self.experts_implementation = Some(name.into());
         self
     }
 
@@ -125,11 +134,21 @@ impl LoadOptions {
 
 impl fmt::Debug for LoadOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { dtype, attn_implementation, read_mode, allow_missing, ignore_mismatched, layouts, progress } = self;
+        let Self {
+            dtype,
+            attn_implementation,
+            experts_implementation,
+            read_mode,
+            allow_missing,
+            ignore_mismatched,
+            layouts,
+            progress,
+        } = self;
         formatter
             .debug_struct("LoadOptions")
             .field("dtype", dtype)
             .field("attn_implementation", attn_implementation)
+            .field("experts_implementation", experts_implementation)
             .field("read_mode", read_mode)
             .field("allow_missing", allow_missing)
             .field("ignore_mismatched", ignore_mismatched)

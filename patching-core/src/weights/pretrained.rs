@@ -82,6 +82,9 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         if let Some(name) = &options.attn_implementation {
             config.set_attn_implementation(name);
         }
+        if let Some(name) = &options.experts_implementation {
+            config.set_experts_implementation(name).map_err(ConfigError::Unbuildable)?;
+        }
         construct::<Self>(&config, device)?.load_weights_with(dir, options)
     }
 
@@ -160,6 +163,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
 fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device) -> Result<M, LoadError> {
     config.validate().map_err(ConfigError::Unbuildable)?;
     config.validate_attn_implementation().map_err(ConfigError::Unbuildable)?;
+    config.validate_experts_implementation().map_err(ConfigError::Unbuildable)?;
     Ok(M::new(config, &Init::new(device)))
 }
 
