@@ -7,6 +7,8 @@ mod configs;
 #[cfg(feature = "capture")]
 #[path = "models/dry_run.rs"]
 mod dry_run;
+#[path = "models/experts.rs"]
+mod experts;
 #[path = "models/generation.rs"]
 mod generation;
 #[path = "models/heads.rs"]
@@ -20,6 +22,8 @@ mod parity;
 mod precision;
 #[path = "models/real.rs"]
 mod real;
+#[path = "models/routing.rs"]
+mod routing;
 mod support;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]

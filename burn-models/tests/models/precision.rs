@@ -13,7 +13,7 @@ fn models_compute_in_the_type_of_their_weights() {
             let wide: Model = case.load(&device);
             let expected = wide.forward_causal(case.inputs(&device), &ForwardKwargs::new()).expect("runs").logits;
             let options = LoadOptions::new().dtype(dtype);
-            let (model, _) = Model::from_pretrained_with(case.folder(), &device, &options).expect("loads");
+            let (model, _) = Model::from_pretrained_with(case.checkpoint(), &device, &options).expect("loads");
             for kwargs in [
                 ForwardKwargs::new(),
                 ForwardKwargs::new().output_hidden_states(true).output_attentions([0]),

@@ -3,6 +3,7 @@
 use crate::support::{Case, device};
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};
+use burn_models::LanguageModelOutput;
 use burn_models::llama::LlamaForCausalLM;
 use burn_models::models::CausalLM;
 use burn_models::qwen3::Qwen3ForCausalLM;
@@ -12,7 +13,7 @@ fn loss<M: CausalLM>(case: &Case, model: &M, device: &Device) -> Tensor<1> {
     let inputs = case.inputs(device);
     let labels = inputs.input_ids.clone().expect("tokens");
     let output = model.forward_causal(inputs.labels(labels), &ForwardKwargs::new().use_cache(false));
-    output.expect("runs").loss.expect("labels were given")
+    output.expect("runs").loss().expect("labels were given").clone()
 }
 
 /// The gradient of a tied embedding is that of both its uses.
