@@ -1,9 +1,10 @@
 //! What a request means for one model: which slots keep which elements. A pure function of the two.
 
-use super::error::{CaptureError, near};
+use super::error::CaptureError;
 use super::recorder::{CanRecordOutputs, OutputRecorder};
 use super::selection::{Flag, Misfit, Selection};
 use crate::class::{SlotId, SlotInfo, own_slots};
+use crate::names::near;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -97,7 +98,7 @@ impl CapturePlan {
         asked: &[Asked],
         expected: impl Iterator<Item = (impl AsRef<str>, usize)>,
     ) -> Result<Self, CaptureError> {
-        let recorders = model.output_recorders().or(M::RECORDERS);
+        let recorders = M::RECORDERS;
         let slots = own_slots(model);
         let mut plan = Self { model: M::MODEL, keys: Vec::with_capacity(asked.len()), sinks: Vec::new() };
         for asked in asked {

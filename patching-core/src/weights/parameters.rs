@@ -82,6 +82,12 @@ impl Place {
         names.join(".")
     }
 
+    /// The path from the model to the step `at`.
+    fn path_to(&self, at: usize) -> String {
+        let names: Vec<_> = self.steps.iter().take(at + 1).map(|(name, _)| name.as_str()).collect();
+        names.join(".")
+    }
+
     /// The key in a checkpoint and the steps from there to the parameter here.
     pub(crate) fn layout(&self, rules: &LayoutRules) -> (String, Vec<Operation>) {
         // A parameter in a list is laid out as the field that holds the list.
@@ -98,6 +104,7 @@ impl Place {
             .enumerate()
             // A variant of an enum is a choice between layers and leaves no trace in a checkpoint.
             .filter(|(_, (_, container))| !container.starts_with("Enum:"))
+            .filter(|(at, _)| !rules.has_transparent() || !rules.is_transparent(&self.path_to(*at)))
             .map(|(at, (name, _))| match renamed {
                 Some(renamed) if Some(at) == owner => renamed,
                 _ => name.as_str(),
