@@ -1,5 +1,6 @@
 //! Putting other values into slots and into the `recorders` fields of a model, wherever in it they are.
 
+use super::walk::is_variant;
 use crate::capture::PointedAt;
 use burn::Tensor;
 use burn::module::{Flag, Module, ModuleMapper, Param};
@@ -26,47 +27,45 @@ thread_local! {
     static EDITING: RefCell<Option<Editing>> = const { RefCell::new(None) };
 }
 
-/// Edits are being made on this thread: what is to be put here. Other maps of a module pass by here too.
-fn take<T>(take: impl FnOnce(&mut Editing) -> Option<T>) -> Option<T> {
-    EDITING.with_borrow_mut(|editing| editing.as_mut().and_then(take))
+/// Edits are being made on this thread. Other maps of a module pass by here too.
+fn with_editing<T>(then: impl FnOnce(&mut Editing) -> T) -> Option<T> {
+    EDITING.with_borrow_mut(|editing| editing.as_mut().map(then))
 }
 
 /// What `slot` is to be. `S` is its type.
 pub(crate) fn edited_slot<S: 'static>(slot: S) -> S {
-    let new = take(|editing| {
+    let new = with_editing(|editing| {
         if editing.edits.slots.is_empty() {
             return None;
         }
         let new = editing.edits.slots.get_mut(&editing.place.join("."))?;
         new.downcast_mut::<Option<S>>()?.take()
     });
-    new.unwrap_or(slot)
+    new.flatten().unwrap_or(slot)
 }
 
 /// The recorders that the base model here is to have from now on.
 pub(crate) fn edited_recorders() -> Option<Arc<[PointedAt]>> {
-    take(|editing| {
+    with_editing(|editing| {
         let parents = editing.place.len().saturating_sub(1);
         let base = editing.place.get(..parents).unwrap_or_default().join(".");
         editing.edits.recorders.remove(&base)
-    })
+    })?
 }
 
 /// Leaves every parameter as it is, initialised or not.
 struct Editor;
 
 impl ModuleMapper for Editor {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        take(|editing| -> Option<()> {
-            editing.place.push(name.to_owned());
-            None
-        });
+    fn enter_module(&mut self, name: &str, container: &str) {
+        if !is_variant(container) {
+            with_editing(|editing| editing.place.push(name.to_owned()));
+        }
     }
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        take(|editing| -> Option<()> {
-            editing.place.pop();
-            None
-        });
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        if !is_variant(container) {
+            with_editing(|editing| drop(editing.place.pop()));
+        }
     }
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         param

@@ -18,5 +18,5 @@ pub use module_class::{ClassName, Implements, ModuleClass, SlotModule, known_cla
 #[doc(hidden)]
 pub use slot::Identity;
 pub use slot::{Erased, Slot};
+pub(crate) use walk::{OwnSlots, base_models, meet_recorders, own_slots, slots_of, transparent_places};
 pub use walk::{SlotInfo, all_slots};
-pub(crate) use walk::{base_models, meet_recorders, own_slots, slots_of, transparent_places};

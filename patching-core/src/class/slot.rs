@@ -142,7 +142,7 @@ impl<C: ModuleClass> Module for Slot<C> {
                     implementation_id,
                     id,
                     place,
-                    is_original_inside: false,
+                    original_of: None,
                 }
             },
             || Box::new(self.clone()),

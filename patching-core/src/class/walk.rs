@@ -23,11 +23,16 @@ pub struct SlotInfo {
     pub(crate) id: SlotId,
     /// Where the slot is by the names of all fields.
     pub(crate) place: String,
-    /// It holds the original of a replacement around it, which is what callers see.
-    pub(crate) is_original_inside: bool,
+    /// It holds the original of the replacement in this slot around it, which is the one that callers see.
+    pub(crate) original_of: Option<SlotId>,
 }
 
 impl SlotInfo {
+    /// Whether it is there for a replacement around it, which is the one that callers see.
+    pub(crate) fn is_original_inside(&self) -> bool {
+        self.original_of.is_some()
+    }
+
     /// Whether the slot holds something else than its class.
     pub fn is_replaced(&self) -> bool {
         self.implementation_id != self.class_id
@@ -82,14 +87,23 @@ pub(crate) fn meet_recorders() {
 
 struct Walker;
 
+/// A variant of an enum is a choice between layers: in paths as in checkpoints it leaves no trace.
+pub(super) fn is_variant(container: &str) -> bool {
+    container.starts_with("Enum:")
+}
+
 impl ModuleVisitor for Walker {
-    fn enter_module(&mut self, name: &str, _container: &str) {
-        if_walking(|walk| walk.place.push(name.to_owned()));
+    fn enter_module(&mut self, name: &str, container: &str) {
+        if !is_variant(container) {
+            if_walking(|walk| walk.place.push(name.to_owned()));
+        }
     }
-    fn exit_module(&mut self, _name: &str, _container: &str) {
-        if_walking(|walk| {
-            walk.place.pop();
-        });
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        if !is_variant(container) {
+            if_walking(|walk| {
+                walk.place.pop();
+            });
+        }
     }
 }
 
@@ -128,8 +142,8 @@ fn settle_paths(slots: &mut [SlotInfo]) {
         let replaced_by = |around: &Around| before.get(around.slot).filter(|outer| replaces_original(outer, slot));
         let (depth, nearest) = (segments(&slot.place), around.last().and_then(replaced_by));
         let left_out = nearest.filter(|outer| segments(&outer.place) + 1 == depth).map(|_| depth - 1);
-        let is_original_inside = around.iter().any(|around| replaced_by(around).is_some());
-        slot.is_original_inside = is_original_inside;
+        let original_of = around.iter().find_map(replaced_by).map(|outer| outer.id);
+        slot.original_of = original_of;
         around.push(Around { slot: at, left_out });
         if around.iter().any(|around| around.left_out.is_some()) {
             let kept = slot
@@ -160,15 +174,23 @@ pub fn all_slots<M: Module>(module: &M) -> Vec<SlotInfo> {
     walk(module, None).slots
 }
 
-/// The slots that belong to the base model `module` itself: those inside nested base models are theirs, and what a
-/// replacement calls of its original is its own affair.
-pub(crate) fn own_slots<M: Module>(module: &M) -> Vec<SlotInfo> {
+/// The slots that belong to a base model itself: those inside nested base models are theirs.
+pub(crate) struct OwnSlots {
+    pub(crate) slots: Vec<SlotInfo>,
+    /// What a replacement calls of its original is its own affair: slots with an original, and the slots with the
+    /// replacements that they are for.
+    pub(crate) originals: Vec<(SlotId, SlotId)>,
+}
+
+pub(crate) fn own_slots<M: Module>(module: &M) -> OwnSlots {
     let Walk { mut slots, bases, .. } = walk(module, None);
     // the empty base is `module` itself
     let is_nested =
         |slot: &SlotInfo| bases.iter().any(|base| !base.is_empty() && slot.place.starts_with(base.as_str()));
-    slots.retain(|slot| !slot.is_original_inside && !is_nested(slot));
-    slots
+    slots.retain(|slot| !is_nested(slot));
+    let originals = slots.iter().filter_map(|slot| Some((slot.id, slot.original_of?))).collect();
+    slots.retain(|slot| !slot.is_original_inside());
+    OwnSlots { slots, originals }
 }
 
 /// Every slot of `module` with the class `class`, and a copy of each.
@@ -176,7 +198,7 @@ pub(crate) fn slots_of<M: Module>(module: &M, class: TypeId) -> Vec<(SlotInfo, B
     let Walk { slots, copies, .. } = walk(module, Some(class));
     let of_class = slots.into_iter().filter(|slot| slot.class_id == class);
     // both were met in the same order
-    of_class.zip(copies).map(|(slot, (_, copy))| (slot, copy)).filter(|(slot, _)| !slot.is_original_inside).collect()
+    of_class.zip(copies).map(|(slot, (_, copy))| (slot, copy)).filter(|(slot, _)| !slot.is_original_inside()).collect()
 }
 
 /// The places of all slots that hold the original of the replacement around them, directly as a field of it: their
@@ -187,7 +209,7 @@ pub(crate) fn transparent_places<M: Module>(module: &M) -> Vec<String> {
         let place = slot.place.rsplit_once('.').map_or("", |(outer, _)| outer);
         slots.iter().any(|outer| outer.place == place && replaces_original(outer, slot))
     };
-    slots.iter().filter(|slot| slot.is_original_inside && outer(slot)).map(|slot| slot.place.clone()).collect()
+    slots.iter().filter(|slot| slot.is_original_inside() && outer(slot)).map(|slot| slot.place.clone()).collect()
 }
 
 /// The base models of `module` by their places, each with its slots, those of nested base models left out.

@@ -20,7 +20,7 @@ pub fn patch_output_recorders<M: Module>(model: &mut M) {
 /// Each pair of class and replacement among `slots` once.
 fn replacements(slots: &[SlotInfo]) -> Vec<PointedAt> {
     let mut found = Vec::new();
-    for slot in slots.iter().filter(|slot| slot.is_replaced() && !slot.is_original_inside) {
+    for slot in slots.iter().filter(|slot| slot.is_replaced() && !slot.is_original_inside()) {
         let pointed = PointedAt { class: slot.class, replacement: short_name(slot.implementation) };
         if !found.contains(&pointed) {
             found.push(pointed);

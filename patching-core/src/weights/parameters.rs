@@ -82,10 +82,10 @@ impl Place {
         names.join(".")
     }
 
-    /// The path from the model to the step `at`.
-    fn path_to(&self, at: usize) -> String {
-        let names: Vec<_> = self.steps.iter().take(at + 1).map(|(name, _)| name.as_str()).collect();
-        names.join(".")
+    /// The place of the step `at`, as walks over slots tell it: variants of enums leave no trace.
+    fn place_of(&self, at: usize) -> String {
+        let steps = self.steps.iter().take(at + 1).filter(|(_, container)| !container.starts_with("Enum:"));
+        steps.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".")
     }
 
     /// The key in a checkpoint and the steps from there to the parameter here.
@@ -104,7 +104,7 @@ impl Place {
             .enumerate()
             // A variant of an enum is a choice between layers and leaves no trace in a checkpoint.
             .filter(|(_, (_, container))| !container.starts_with("Enum:"))
-            .filter(|(at, _)| !rules.has_transparent() || !rules.is_transparent(&self.path_to(*at)))
+            .filter(|(at, _)| !rules.has_transparent() || !rules.is_transparent(&self.place_of(*at)))
             .map(|(at, (name, _))| match renamed {
                 Some(renamed) if Some(at) == owner => renamed,
                 _ => name.as_str(),
