@@ -58,6 +58,8 @@ pub struct LoadOptions {
     pub attn_implementation: Option<String>,
     /// What to put in the place of the model's classes; the registered patches where `None`.
     pub patches: Option<PatchSet>,
+    /// The implementation of mixtures of experts; the config's where `None`.
+    pub experts_implementation: Option<String>,
     /// Whether to map the files or to read them.
     pub read_mode: ReadMode,
     /// Whether parameters without a value in the checkpoint keep the one they have.
@@ -94,6 +96,13 @@ impl LoadOptions {
     #[must_use]
     pub fn patches(mut self, patches: impl Into<Option<PatchSet>>) -> Self {
         self.patches = patches.into();
+        self
+    }
+
+    /// Chooses the implementation of mixtures of experts. A model without experts refuses every name.
+    #[must_use]
+    pub fn experts_implementation(mut self, name: impl Into<String>) -> Self {
+        self.experts_implementation = Some(name.into());
         self
     }
 
@@ -139,6 +148,7 @@ impl fmt::Debug for LoadOptions {
             dtype,
             attn_implementation,
             patches,
+            experts_implementation,
             read_mode,
             allow_missing,
             ignore_mismatched,
@@ -150,6 +160,7 @@ impl fmt::Debug for LoadOptions {
             .field("dtype", dtype)
             .field("attn_implementation", attn_implementation)
             .field("patches", patches)
+            .field("experts_implementation", experts_implementation)
             .field("read_mode", read_mode)
             .field("allow_missing", allow_missing)
             .field("ignore_mismatched", ignore_mismatched)

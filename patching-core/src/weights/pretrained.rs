@@ -84,6 +84,9 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         if let Some(name) = &options.attn_implementation {
             config.set_attn_implementation(name);
         }
+        if let Some(name) = &options.experts_implementation {
+            config.set_experts_implementation(name).map_err(ConfigError::Unbuildable)?;
+        }
         let patches = options.patches.clone().unwrap_or_else(get_patch_mapping);
         let model = construct::<Self>(&config, device, &patches)?;
         let patched = patches.report(&model);
@@ -192,6 +195,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
 fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device, patches: &PatchSet) -> Result<M, LoadError> {
     config.validate().map_err(ConfigError::Unbuildable)?;
     config.validate_attn_implementation().map_err(ConfigError::Unbuildable)?;
+<<<<<<< HEAD
     let init = patches.init(device);
     let mut model = M::new(config, &init);
     init.check_patches()?;
@@ -206,6 +210,10 @@ fn constructed<M: PreTrainedModel>(config: &M::Config, device: &Device, patches:
     let model: M = construct(config, device, patches)?;
     let rules = layouts_of(&model, &LayoutRules::default());
     tie(model, &M::tied_parameters(config), &rules)
+=======
+    config.validate_experts_implementation().map_err(ConfigError::Unbuildable)?;
+    Ok(M::new(config, &Init::new(device)))
+>>>>>>> moe
 }
 
 /// The caller's rules, then the model's, then the standard ones.
