@@ -1,4 +1,4 @@
-use crate::class::{Implements, ModuleClass, Slot, SlotModule};
+use crate::class::{Implements, ModuleClass, Slot};
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
     label = "no `#[replaces(…)]`",
     note = "write `#[replaces(SomeClass)]` on the `impl` block that holds its `new` and `forward`"
 )]
-pub trait Replacement: SlotModule {
+pub trait Replacement: Sized + 'static {
     /// Its name in reports.
     const NAME: &'static str;
 
@@ -52,7 +52,7 @@ pub fn original() -> ReplacementClass {
 
 impl ReplacementClass {
     /// The replacement `M`, which stands in for nothing yet.
-    pub fn new<M: SlotModule>(name: &'static str) -> Self {
+    pub fn new<M: 'static>(name: &'static str) -> Self {
         Self { name, implementation: Some(TypeId::of::<M>()), stand_ins: Arc::default() }
     }
 

@@ -195,7 +195,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
 fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device, patches: &PatchSet) -> Result<M, LoadError> {
     config.validate().map_err(ConfigError::Unbuildable)?;
     config.validate_attn_implementation().map_err(ConfigError::Unbuildable)?;
-<<<<<<< HEAD
+    config.validate_experts_implementation().map_err(ConfigError::Unbuildable)?;
     let init = patches.init(device);
     let mut model = M::new(config, &init);
     init.check_patches()?;
@@ -210,10 +210,6 @@ fn constructed<M: PreTrainedModel>(config: &M::Config, device: &Device, patches:
     let model: M = construct(config, device, patches)?;
     let rules = layouts_of(&model, &LayoutRules::default());
     tie(model, &M::tied_parameters(config), &rules)
-=======
-    config.validate_experts_implementation().map_err(ConfigError::Unbuildable)?;
-    Ok(M::new(config, &Init::new(device)))
->>>>>>> moe
 }
 
 /// The caller's rules, then the model's, then the standard ones.
