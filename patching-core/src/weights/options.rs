@@ -7,6 +7,7 @@ use std::sync::Arc;
 use burn::tensor::{DType, FloatDType};
 
 use super::layout::LayoutRules;
+use crate::patch::PatchSet;
 
 /// How the files of a checkpoint get into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,6 +56,8 @@ pub struct LoadOptions {
     pub dtype: Option<FloatDType>,
     /// The attention implementation; the config's where `None`.
     pub attn_implementation: Option<String>,
+    /// What to put in the place of the model's classes; the registered patches where `None`.
+    pub patches: Option<PatchSet>,
     /// The implementation of mixtures of experts; the config's where `None`.
     pub experts_implementation: Option<String>,
     /// Whether to map the files or to read them.
@@ -86,6 +89,13 @@ impl LoadOptions {
     #[must_use]
     pub fn attn_implementation(mut self, name: impl Into<String>) -> Self {
         self.attn_implementation = Some(name.into());
+        self
+    }
+
+    /// Replaces classes of the model by these patches instead of the registered ones.
+    #[must_use]
+    pub fn patches(mut self, patches: impl Into<Option<PatchSet>>) -> Self {
+        self.patches = patches.into();
         self
     }
 
@@ -137,6 +147,7 @@ impl fmt::Debug for LoadOptions {
         let Self {
             dtype,
             attn_implementation,
+            patches,
             experts_implementation,
             read_mode,
             allow_missing,
@@ -148,6 +159,7 @@ impl fmt::Debug for LoadOptions {
             .debug_struct("LoadOptions")
             .field("dtype", dtype)
             .field("attn_implementation", attn_implementation)
+            .field("patches", patches)
             .field("experts_implementation", experts_implementation)
             .field("read_mode", read_mode)
             .field("allow_missing", allow_missing)

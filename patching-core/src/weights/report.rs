@@ -5,6 +5,8 @@ use std::fmt;
 
 use burn::tensor::DType;
 
+use crate::patch::PatchReport;
+
 /// What a load did. Its `Display` is meant to be read by people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -27,6 +29,8 @@ pub struct LoadReport {
     pub untied: Vec<TiedKey>,
     /// Parameters whose elements were converted.
     pub casts: Vec<CastKey>,
+    /// What was put in the place of the model's classes, where `from_pretrained` constructed it.
+    pub patches: PatchReport,
 }
 
 /// A parameter without a value in the checkpoint.
@@ -152,6 +156,9 @@ impl fmt::Display for LoadReport {
         }
         for ((from, to, reason), count) in casts {
             write!(formatter, "\nconverted from {from} to {to} ({reason}): {count}")?;
+        }
+        if !self.patches.is_empty() {
+            write!(formatter, "\n{}", self.patches)?;
         }
         Ok(())
     }
