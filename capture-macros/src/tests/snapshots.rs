@@ -682,5 +682,6 @@ fn replaces_expands_to_checks_and_a_value() {
                     .standing_in_for::<Other, Self>()
             }
         }
-    "##]].assert_eq(&expanded(tokens, false));
+    "##]]
+    .assert_eq(&expanded(tokens, false));
 }
