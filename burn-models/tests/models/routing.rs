@@ -1,12 +1,19 @@
 use crate::support::{Case, bits, device, devices, ids};
+use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
 use burn_models::generation::GenerationConfig;
+use burn_models::layers::LayerContext;
+use burn_models::layers::experts::{Experts, ExpertsImplementation, ExpertsInterface, eager_experts};
+use burn_models::layers::moe::{choose_experts, router_logits};
 use burn_models::llama::LlamaForCausalLM;
-use burn_models::mixtral::MixtralForCausalLM;
+use burn_models::mixtral::{MixtralConfig, MixtralForCausalLM, MixtralTopKRouter};
 use burn_models::qwen2_moe::Qwen2MoeForCausalLM;
 use burn_models::routing::{ExpertRouting, RoutingError};
 use burn_models::{ForwardError, TextInputs};
+use patching_core::patch::PatchSet;
 use patching_core::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const EXPERTS: usize = 4;
 
@@ -177,4 +184,108 @@ fn threads_do_not_mix() {
             });
         }
     });
+}
+
+/// A router that decides by itself, whatever it is told; or asks and decides by itself all the same.
+#[derive(Module, Debug)]
+struct StubbornRouter {
+    weight: Param<Tensor<2>>,
+    #[module(skip)]
+    layer_idx: usize,
+}
+
+#[replaces(MixtralTopKRouter)]
+impl StubbornRouter {
+    fn new(config: &MixtralConfig, layer_idx: usize, init: &Init) -> Self {
+        let weight = Tensor::zeros([config.num_local_experts, config.hidden_size], init.device());
+        Self { weight: Param::from_tensor(weight), layer_idx }
+    }
+
+    fn forward(&self, hidden_states: Tensor<2>, context: &mut LayerContext) -> (Tensor<2>, Tensor<2>, Tensor<2, Int>) {
+        if self.layer_idx == 1 {
+            let _ = context.forced_experts(self.layer_idx, &hidden_states.device());
+        } else if self.layer_idx == 0 && hidden_states.dims()[0] == 1 {
+            // a single token is left to the check of what was given
+            let forced = context.forced_experts(self.layer_idx, &hidden_states.device());
+            let logits = router_logits(self.weight.val(), hidden_states);
+            let (scores, indices) = choose_experts(logits.clone(), 2, true, forced);
+            return (logits, scores, indices);
+        }
+        let logits = router_logits(self.weight.val(), hidden_states);
+        let (scores, indices) = choose_experts(logits.clone(), 2, true, None);
+        (logits, scores, indices)
+    }
+}
+
+#[test]
+fn a_router_that_does_not_obey_is_an_error_after_the_run() {
+    let device = device();
+    let case = Case::new("mixtral");
+    let plain: MixtralForCausalLM = case.load(&device);
+    let patches = PatchSet::new([("MixtralTopKRouter", class::<StubbornRouter>())]).expect("valid");
+    let model = MixtralForCausalLM::new(plain.config(), &patches.init(&device));
+    let run = |model: &MixtralForCausalLM, tokens: usize, experts: [u8; 4]| {
+        let ids = Tensor::<1, Int>::arange(5..5 + tokens as i64, &device).unsqueeze::<2>();
+        let routing = ExpertRouting::from_array(&experts.repeat(tokens), [tokens, 2, 2], EXPERTS).expect("valid");
+        match model.forward(TextInputs::new(ids).expert_routing(routing), &ForwardKwargs::new()).map(drop) {
+            Err(ForwardError::Routing(error)) => Some(error),
+            Ok(()) => None,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    let ignored = |layer| Some(RoutingError::Ignored { layer });
+    // one did not ask, one asked and did otherwise, one did not ask and chose the same by chance
+    assert_eq!(run(&model, 3, [3, 2, 2, 1]), ignored(0));
+    assert_eq!(run(&model, 1, [3, 2, 2, 1]), ignored(1));
+    assert_eq!(run(&model, 3, [0, 1, 0, 1]), ignored(0));
+    assert_eq!(run(&model, 1, [3, 2, 0, 1]), None);
+    assert_eq!(run(&plain, 3, [3, 2, 2, 1]), None);
+    // without a routing they may do as they like
+    let ids = Tensor::<2, Int>::from_data([[5, 6, 7]], &device);
+    assert!(model.forward(ids, &ForwardKwargs::new()).is_ok());
+}
+
+#[test]
+fn a_panic_or_an_error_leaves_nothing() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let failing = |inputs: Experts| {
+        assert!(CALLS.fetch_add(1, Ordering::SeqCst) != 1, "the second call fails");
+        eager_experts(inputs)
+    };
+    ExpertsInterface::register("failing", ExpertsImplementation::new(failing), false).expect("a new name");
+    let device = device();
+    let case = Case::new("qwen2_moe");
+    let mut model: Qwen2MoeForCausalLM = case.load(&device);
+    let run = |model: &Qwen2MoeForCausalLM, routing: Option<ExpertRouting>| {
+        model.forward(inputs(&case, &device).expert_routing(routing), &recording())
+    };
+    let plain = run(&model, None).expect("runs");
+    let own = ExpertRouting::from_recorded(&plain.router_indices, EXPERTS).expect("recorded");
+    model.set_experts_implementation("failing").expect("registered");
+    let panicked = catch_unwind(AssertUnwindSafe(|| run(&model, Some(other(&own))).map(drop)));
+    assert!(panicked.is_err());
+    assert!(run(&model, Some(own.slice(0..3).expect("there"))).is_err());
+    model.set_experts_implementation("grouped_mm").expect("built in");
+    let after = run(&model, None).expect("runs");
+    assert_eq!(bits(&after.logits), bits(&plain.logits));
+    assert_eq!(ExpertRouting::from_recorded(&after.router_indices, EXPERTS).expect("recorded"), own);
+}
+
+/// Also where the run stops once the first layer's experts are recorded.
+#[test]
+fn early_exit_records_what_is_forced() {
+    use burn_models::models::BaseModel;
+    let device = device();
+    let case = Case::new("qwen2_moe");
+    let model: Qwen2MoeForCausalLM = case.load(&device);
+    let plain = model.forward(inputs(&case, &device), &recording()).expect("runs");
+    let moved = other(&ExpertRouting::from_recorded(&plain.router_indices, EXPERTS).expect("recorded"));
+    let kwargs = ForwardKwargs::new().output("router_indices", [0]);
+    let mut captures =
+        model.model.captures(inputs(&case, &device).expert_routing(moved.clone()), &kwargs).expect("runs");
+    let indices = captures.take::<Tensor<2, Int>>("router_indices").expect("asked for");
+    let found: Vec<i64> = indices.at(0).expect("recorded").to_data().iter::<i64>().collect();
+    let expected: Vec<i64> = moved.to_array().expect("fits");
+    let expected: Vec<i64> = expected.chunks(6).flat_map(|token| token[..2].to_vec()).collect();
+    assert_eq!(found, expected);
 }

@@ -209,9 +209,9 @@ macro_rules! for_each_decoder {
         $crate::support::for_each_decoder!(@ $case, $M, $body,
             LlamaForCausalLM: ["llama", "llama-tied", "llama3-rope", "llama-linear"],
             MistralForCausalLM: ["mistral"],
-            MixtralForCausalLM: ["mixtral"],
+            MixtralForCausalLM: ["mixtral", "mixtral-gradients"],
             Qwen2ForCausalLM: ["qwen2", "qwen2-windows"],
-            Qwen2MoeForCausalLM: ["qwen2_moe", "qwen2_moe-norm"],
+            Qwen2MoeForCausalLM: ["qwen2_moe", "qwen2_moe-norm", "qwen2_moe-gradients"],
             Qwen3ForCausalLM: ["qwen3", "qwen3-windows"],
         );
     }};
