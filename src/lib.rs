@@ -63,7 +63,7 @@ pub use burn_models;
 pub use patching_core;
 pub use patching_core::prelude;
 pub use patching_core::{
-    CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class,
+    CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class, replaces,
 };
 
 /// The README's code, compiled and run with the documentation tests.

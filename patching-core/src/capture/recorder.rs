@@ -1,6 +1,7 @@
 use super::check::{HoldsSomething, Records};
 use crate::class::{self, SlotInfo};
 use crate::names::short_name;
+use crate::weights::conversion::{self, LoadedLayout};
 use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor};
 use burn::tensor::Device;
 use std::any::{Any, TypeId};
@@ -165,6 +166,8 @@ pub trait CanRecordOutputs: Module + 'static {
 #[derive(Clone, Debug, Default)]
 pub struct OutputRecorders {
     pointed_at: Arc<[PointedAt]>,
+    /// How the model was loaded, so that it is saved the same way.
+    loaded: Option<Arc<LoadedLayout>>,
 }
 
 /// What recorders of a class are pointed at in one instance of a model.
@@ -208,12 +211,13 @@ impl Module for OutputRecorders {
     }
     fn visit<V: ModuleVisitor>(&self, _: &mut V) {
         class::meet_recorders();
+        conversion::meet(self.loaded.as_ref());
     }
-    fn map<M: ModuleMapper>(mut self, _: &mut M) -> Self {
-        if let Some(pointed_at) = class::edited_recorders() {
-            self.pointed_at = pointed_at;
+    fn map<M: ModuleMapper>(self, _: &mut M) -> Self {
+        Self {
+            pointed_at: class::edited_recorders().unwrap_or(self.pointed_at),
+            loaded: conversion::placed().or(self.loaded),
         }
-        self
     }
 }
 

@@ -19,4 +19,4 @@ pub use module_class::{ClassName, Implements, ModuleClass, SlotModule, known_cla
 pub use slot::Identity;
 pub use slot::{Erased, Slot};
 pub(crate) use walk::{OwnSlots, base_models, meet_recorders, own_slots, slots_of, transparent_places};
-pub use walk::{SlotInfo, all_slots};
+pub use walk::{SlotInfo, all_slots, slots};

@@ -1,6 +1,8 @@
 //! One walk over a model that meets every slot and every base model, with their paths.
 
 use super::hooked::SlotId;
+use super::module_class::ModuleClass;
+use super::slot::Slot;
 use burn::module::{Module, ModuleVisitor};
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -220,4 +222,18 @@ pub(crate) fn base_models<M: Module>(module: &M) -> Vec<(String, Vec<SlotInfo>)>
     };
     let own = |base: &String| slots.iter().filter(|slot| owner(slot) == Some(base)).cloned().collect();
     bases.iter().map(|base| (base.trim_end_matches('.').to_owned(), own(base))).collect()
+}
+
+/// The slots of class `C` in `module`, with their paths, in the order of its fields.
+///
+/// They are copies, which share their parameters with the model: to look at, or to find out what a slot holds.
+///
+/// ```ignore
+/// for (path, slot) in slots::<LlamaAttention, _>(&model) {
+///     println!("{path}: {}", slot.implementation_name());
+/// }
+/// ```
+pub fn slots<C: ModuleClass, M: Module>(module: &M) -> Vec<(String, Slot<C>)> {
+    let all = slots_of(module, TypeId::of::<C>()).into_iter();
+    all.filter_map(|(slot, copy)| Some((slot.path, *copy.downcast::<Slot<C>>().ok()?))).collect()
 }

@@ -48,7 +48,7 @@ struct Applier<'a> {
     checkpoint: &'a Checkpoint,
     place: Place,
     /// Tensors that several parameters take, as in the file.
-    shared: HashMap<&'a [String], Box<dyn Any>>,
+    shared: HashMap<usize, Box<dyn Any>>,
     meter: Meter<'a>,
     failed: Option<LoadError>,
     /// A panic of the caller's callback: inside a mapper it would abort the process.
@@ -84,34 +84,31 @@ impl<'a> Applier<'a> {
     ) -> Result<Tensor<D, K>, LoadError> {
         // With autodiff each parameter has to be a leaf of its own.
         let share = target.shared && !device.is_autodiff();
-        let known = self.shared.get(target.sources.as_slice()).filter(|_| share);
+        let known = self.shared.get(&target.recipe).filter(|_| share);
         let tensor = match known.and_then(|tensor| tensor.downcast_ref::<Tensor<D, K>>()) {
             Some(tensor) => tensor.clone(),
             None => {
                 let data = self.read(target)?;
                 let tensor = Tensor::from_data(data, (device, target.dtype));
                 if share {
-                    self.shared.insert(&target.sources, Box::new(tensor.clone()));
+                    self.shared.insert(target.recipe, Box::new(tensor.clone()));
                 }
                 tensor
             }
         };
-        Ok(target.operations.iter().fold(tensor, |tensor, operation| match *operation {
-            Operation::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
-            // Done while reading: only there can a tensor have no dimensions.
-            Operation::Scalar => tensor,
-        }))
+        Ok(target.operations.iter().fold(tensor, |tensor, operation| operation.apply(tensor)))
     }
 
     fn read(&self, target: &Target) -> Result<TensorData, LoadError> {
-        let Some(source) = target.sources.first() else {
+        let Some(recipe) = self.plan.recipes.get(target.recipe) else {
             return Err(super::error::ReadError::NoTensor { key: target.key.clone() }.into());
         };
-        let data = convert(self.checkpoint.read(source)?, source, target.dtype)?;
+        let source = if recipe.assembly.is_some() { target.key.as_str() } else { recipe.name() };
+        let data = convert(recipe.read(self.checkpoint)?, source, target.dtype)?;
         if target.operations.contains(&Operation::Scalar) {
             let (bytes, _, dtype) = data.into_parts();
             return TensorData::try_from_bytes(bytes, [1], dtype).map_err(|error| LoadError::Convert {
-                key: source.clone(),
+                key: source.to_owned(),
                 from: dtype,
                 to: dtype,
                 reason: error.to_string(),

@@ -7,6 +7,7 @@ use burn::tensor::DType;
 use thiserror::Error;
 
 use super::config::ConfigError;
+use super::conversion::RestoreError;
 use super::reader::{HeaderError, IndexError};
 use super::report::LoadReport;
 use crate::patch::PatchError;
@@ -228,6 +229,15 @@ pub enum SaveError {
         path: String,
         /// Its shape in the model.
         shape: Vec<usize>,
+    },
+    /// The parameters cannot be brought back into the layout of a checkpoint.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    /// Two tensors of one name.
+    #[error("two tensors would have the key `{key}`")]
+    DuplicateKey {
+        /// The key.
+        key: String,
     },
     /// A shard size of nothing.
     #[error("the largest shard size is 0 bytes, expected at least 1")]

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use burn::tensor::Tensor;
+use burn::tensor::kind::Basic;
+
 /// One step from a checkpoint's tensors to a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -31,6 +34,15 @@ impl Operation {
                 Some(shape)
             }
             Self::Scalar => (shape == [1]).then(Vec::new),
+        }
+    }
+
+    /// Does it, or undoes it: each of them is its own inverse.
+    pub(crate) fn apply<const D: usize, K: Basic>(self, tensor: Tensor<D, K>) -> Tensor<D, K> {
+        match self {
+            Self::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
+            // Only the shape in the file differs: there alone a tensor has no dimensions.
+            Self::Scalar => tensor,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod apply;
 mod config;
+pub(crate) mod conversion;
 mod convert;
 mod error;
 mod fs;
@@ -20,12 +21,19 @@ mod report;
 mod save;
 mod tie;
 
+pub use conversion::{
+    BuiltInConversion, Chunk, Concatenate, ConversionError, ConversionMapping, ConversionOperation, ConversionProblem,
+    IntoPatterns, MergeModulelist, PermuteForRope, RestoreError, RuleError, Split, SplitModulelist, Submodel, Transpose,
+    WeightConverter, WeightRenaming, WeightTransform, clear_checkpoint_conversion_mapping,
+    get_checkpoint_conversion_mapping, register_checkpoint_conversion_mapping,
+    register_checkpoint_conversion_mapping_with, unregister_checkpoint_conversion_mapping,
+};
 pub use config::{ConfigError, ConfigHead, ConfigProblem, PretrainedConfig};
 pub use error::{LoadError, ReadError, SaveError};
 pub use fs::read_text;
 pub use layout::{LayoutRules, Operation, ParameterLayout};
-pub use options::{LoadOptions, Progress, ProgressCallback, ReadMode, SaveOptions};
+pub use options::{CheckpointLayout, LoadOptions, Progress, ProgressCallback, ReadMode, SaveOptions};
 pub use pretrained::PreTrainedModel;
 pub use reader::{Checkpoint, HeaderError, IndexError, StoredTensor};
-pub use report::{CastKey, CastReason, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey};
+pub use report::{CastKey, CastReason, ConvertedKey, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey};
 pub use save::SaveReport;

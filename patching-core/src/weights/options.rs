@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use burn::tensor::{DType, FloatDType};
 
+use super::conversion::ConversionMapping;
 use super::layout::LayoutRules;
 use crate::patch::PatchSet;
 
@@ -68,6 +69,8 @@ pub struct LoadOptions {
     pub ignore_mismatched: bool,
     /// Layouts of the caller's own layers, beside those of the model.
     pub layouts: LayoutRules,
+    /// The rules of this load, instead of those that are registered or built in.
+    pub conversions: Option<ConversionMapping>,
     /// Told of every tensor loaded.
     pub progress: Option<ProgressCallback>,
 }
@@ -134,6 +137,13 @@ impl LoadOptions {
         self
     }
 
+    /// Converts by `mapping` alone, whatever is registered or built in.
+    #[must_use]
+    pub fn conversions(mut self, mapping: impl Into<Option<ConversionMapping>>) -> Self {
+        self.conversions = mapping.into();
+        self
+    }
+
     /// Tells `callback` of every tensor loaded. A panic in it leaves the load as a panic.
     #[must_use]
     pub fn progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
@@ -153,6 +163,7 @@ impl fmt::Debug for LoadOptions {
             allow_missing,
             ignore_mismatched,
             layouts,
+            conversions,
             progress,
         } = self;
         formatter
@@ -165,9 +176,22 @@ impl fmt::Debug for LoadOptions {
             .field("allow_missing", allow_missing)
             .field("ignore_mismatched", ignore_mismatched)
             .field("layouts", layouts)
+            .field("conversions", conversions)
             .field("progress", &progress.is_some())
             .finish()
     }
+}
+
+/// Which tensors a saved checkpoint has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum CheckpointLayout {
+    /// Those of the checkpoint that the model was loaded from. For a model that was not loaded, those that the rules make
+    /// the parameters of.
+    #[default]
+    Original,
+    /// The parameters of the model, under their own names.
+    Model,
 }
 
 /// The largest file unless told otherwise, as in the reference: 50 GB.
@@ -192,6 +216,10 @@ pub struct SaveOptions {
     pub copy_extra_files_from: Option<PathBuf>,
     /// Layouts of the caller's own layers, beside those of the model.
     pub layouts: LayoutRules,
+    /// Whether to undo what was converted.
+    pub layout: CheckpointLayout,
+    /// The rules to undo, instead of what the model was loaded by and of those that are registered or built in.
+    pub conversions: Option<ConversionMapping>,
     /// Told of every tensor saved.
     pub progress: Option<ProgressCallback>,
 }
@@ -203,13 +231,15 @@ impl Default for SaveOptions {
             dtype: None,
             copy_extra_files_from: None,
             layouts: LayoutRules::default(),
+            layout: CheckpointLayout::default(),
+            conversions: None,
             progress: None,
         }
     }
 }
 
 impl SaveOptions {
-    /// As the parameters are, in files of at most 50 GB.
+    /// In the layout of the checkpoint, with elements as they are, in files of at most 50 GB.
     pub fn new() -> Self {
         Self::default()
     }
@@ -243,6 +273,20 @@ impl SaveOptions {
         self
     }
 
+    /// Saves the tensors of the checkpoint, or those of the model.
+    #[must_use]
+    pub fn layout(mut self, layout: CheckpointLayout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// Undoes the rules of `mapping`, whatever the model was loaded by, or is registered or built in.
+    #[must_use]
+    pub fn conversions(mut self, mapping: impl Into<Option<ConversionMapping>>) -> Self {
+        self.conversions = mapping.into();
+        self
+    }
+
     /// Tells `callback` of every tensor saved.
     #[must_use]
     pub fn progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
@@ -253,13 +297,15 @@ impl SaveOptions {
 
 impl fmt::Debug for SaveOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { max_shard_size, dtype, copy_extra_files_from, layouts, progress } = self;
+        let Self { max_shard_size, dtype, copy_extra_files_from, layouts, layout, conversions, progress } = self;
         formatter
             .debug_struct("SaveOptions")
             .field("max_shard_size", max_shard_size)
             .field("dtype", dtype)
             .field("copy_extra_files_from", copy_extra_files_from)
             .field("layouts", layouts)
+            .field("layout", layout)
+            .field("conversions", conversions)
             .field("progress", &progress.is_some())
             .finish()
     }

@@ -1,16 +1,20 @@
 //! Which tensors of a checkpoint make which parameter, decided before any of them is read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use burn::tensor::{DType, FloatDType};
 
-use super::error::{LoadError, ReadError};
+use super::conversion::{
+    Assembly, Direct, LoadedLayout, Recipe, Remembered, RuleSet, Tensor, Wanted, are_equal, resolve,
+};
+use super::error::LoadError;
 use super::keys::{PrefixChange, near};
 use super::layout::Operation;
 use super::options::{LoadOptions, float_dtype};
 use super::parameters::{Parameter, ParameterKind};
-use super::reader::{Checkpoint, StoredTensor};
-use super::report::{CastKey, CastReason, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey};
+use super::reader::Checkpoint;
+use super::report::{CastKey, CastReason, ConvertedKey, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey};
 
 /// Missing keys that near matches are looked for; for all of those of a large model it would take long.
 const COMPARED: usize = 20;
@@ -20,6 +24,10 @@ const COMPARED: usize = 20;
 pub(crate) struct LoadPlan {
     /// By the parameter's path in the model.
     pub(crate) targets: HashMap<String, Target>,
+    /// How what the targets take is made.
+    pub(crate) recipes: Vec<Recipe>,
+    /// What the model remembers of it.
+    pub(crate) layout: Arc<LoadedLayout>,
     pub(crate) report: LoadReport,
 }
 
@@ -27,15 +35,15 @@ pub(crate) struct LoadPlan {
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) key: String,
-    /// Keys of the checkpoint. Operations that join several come with conversions.
-    pub(crate) sources: Vec<String>,
-    /// The steps from the sources to the parameter.
+    /// The number of the recipe that makes it.
+    pub(crate) recipe: usize,
+    /// The steps from there to the parameter.
     pub(crate) operations: Vec<Operation>,
     /// The element type that the parameter gets.
     pub(crate) dtype: DType,
-    /// The bytes of the sources.
+    /// The bytes of what the recipe makes.
     pub(crate) bytes: u64,
-    /// Whether another parameter takes the same sources.
+    /// Whether another parameter takes the same.
     pub(crate) shared: bool,
 }
 
@@ -47,6 +55,9 @@ pub(crate) struct ModelFacts<'a> {
     /// Pairs of the key of a tensor without a parameter and of the one whose parameter it shares.
     pub(crate) implied_ties: Vec<(String, String)>,
     pub(crate) base_model_prefix: &'a str,
+    pub(crate) rules: &'a RuleSet,
+    /// Where its base models are.
+    pub(crate) bases: Vec<String>,
 }
 
 impl LoadPlan {
@@ -62,27 +73,73 @@ impl LoadPlan {
         let ties = resolve_ties(&model.ties, model.parameters, &by_key)?;
         let change = PrefixChange::new(model.base_model_prefix);
 
-        let mut report = LoadReport::default();
-        let mut sources = BTreeMap::<&str, &str>::new();
-        let mut unexpected = Vec::new();
-        let mut changed = Vec::new();
-        for (key, _) in checkpoint.tensors() {
-            match by_key.get_key_value(key) {
-                Some((known, _)) => {
-                    sources.insert(known, key);
-                }
-                None => changed.push(key),
+        let stored: Vec<_> = checkpoint
+            .tensors()
+            .map(|(key, stored)| Tensor { key, shape: stored.shape(), dtype: stored.dtype_name() })
+            .collect();
+        let wanted: Wanted<'_> =
+            by_key.iter().map(|(key, parameter)| (*key, parameter.file_shape.as_slice())).collect();
+        let resolution = resolve(model.rules, &change, &stored, &wanted);
+        let unexpected = resolution.unexpected.iter().filter_map(|&at| stored.get(at)).map(|tensor| tensor.key);
+        let mut unexpected: Vec<&str> = unexpected.collect();
+
+        let mut report = LoadReport {
+            mismatched: resolution.mismatched,
+            problems: resolution.problems,
+            unused_rules: resolution.unused,
+            ..LoadReport::default()
+        };
+        let mut recipes = Vec::new();
+        let mut sources = BTreeMap::<&str, usize>::new();
+        let mut layout = LoadedLayout { bases: model.bases.clone(), ..LoadedLayout::default() };
+        for Direct { tensor, target, renamed, own_key } in &resolution.direct {
+            let (Some(tensor), Some((&known, _))) = (stored.get(*tensor), by_key.get_key_value(target.as_str())) else {
+                continue;
+            };
+            sources.insert(known, recipes.len());
+            recipes.push(Recipe::plain(tensor.key, checkpoint)?);
+            if tensor.key != known {
+                report.renamed.push(RenamedKey { from: tensor.key.to_owned(), to: known.to_owned() });
+            }
+            if *renamed {
+                layout.made.push(Remembered {
+                    sources: vec![(own_key.clone(), tensor.shape.to_vec())],
+                    targets: vec![(known.to_owned(), Assembly::whole(0, tensor.shape.to_vec()))],
+                    operations: Vec::new(),
+                });
+            } else {
+                layout.direct.insert(known.to_owned());
             }
         }
-        // Only now, so that a key that is there as it is always wins over one that has to be changed.
-        for key in changed {
-            let target = change.candidates(key).into_iter().find_map(|changed| by_key.get_key_value(changed.as_str()));
-            match target {
-                Some((known, _)) if !sources.contains_key(known) => {
-                    sources.insert(known, key);
-                    report.renamed.push(RenamedKey { from: key.to_owned(), to: (*known).to_owned() });
-                }
-                _ => unexpected.push(key),
+        for made in resolution.made {
+            let tensors: Vec<_> = made.tensors.iter().filter_map(|&at| stored.get(at)).collect();
+            let keys: Vec<_> = tensors.iter().map(|tensor| tensor.key.to_owned()).collect();
+            let first = tensors.first().and_then(|tensor| checkpoint.get(tensor.key));
+            for (target, assembly) in &made.targets {
+                let (Some((&known, _)), Some(first)) = (by_key.get_key_value(target.as_str()), first) else {
+                    continue;
+                };
+                sources.insert(known, recipes.len());
+                recipes.push(Recipe {
+                    sources: keys.clone(),
+                    shape: assembly.shape.clone(),
+                    assembly: Some(assembly.clone()),
+                    dtype_name: first.dtype_name(),
+                    dtype: first.dtype(),
+                });
+            }
+            report.converted.push(ConvertedKey {
+                sources: keys,
+                targets: made.targets.iter().map(|(key, _)| key.clone()).collect(),
+                operations: made.operations.clone(),
+            });
+            if made.complete {
+                let shapes = tensors.iter().map(|tensor| tensor.shape.to_vec());
+                layout.made.push(Remembered {
+                    sources: made.own_keys.into_iter().zip(shapes).collect(),
+                    targets: made.targets,
+                    operations: made.operations,
+                });
             }
         }
 
@@ -90,17 +147,22 @@ impl LoadPlan {
             let at = unexpected.iter().position(|found| found == key);
             if let (Some(at), Some((source, _))) = (at, by_key.get_key_value(source.as_str())) {
                 let own = unexpected.remove(at);
-                report.tied.push(imply(own, source, &mut sources, checkpoint)?);
+                report.tied.push(imply(own, source, &mut sources, &mut recipes, checkpoint)?);
             }
         }
-        tie(&ties, &mut sources, checkpoint, &mut report)?;
+        tie(&ties, &mut sources, &recipes, checkpoint, &mut report)?;
 
         let mut targets = HashMap::with_capacity(model.parameters.len());
         let mut used = BTreeSet::new();
         for parameter in model.parameters {
-            let Some(&source) = sources.get(parameter.key.as_str()) else {
+            let key = parameter.key.as_str();
+            let source = sources.get(key).and_then(|&at| Some((at, recipes.get(at)?)));
+            let Some((source, recipe)) = source else {
+                if resolution.failed.contains(key) {
+                    continue;
+                }
                 let compare = report.missing.len() < COMPARED;
-                let near = if compare { near(&parameter.key, &unexpected) } else { Vec::new() };
+                let near = if compare { near(key, &unexpected) } else { Vec::new() };
                 report.missing.push(MissingKey {
                     key: parameter.key.clone(),
                     shape: parameter.file_shape.clone(),
@@ -108,22 +170,16 @@ impl LoadPlan {
                 });
                 continue;
             };
-            let stored = checkpoint.get(source).ok_or_else(|| ReadError::NoTensor { key: source.to_owned() })?;
-            match fit(parameter, stored, options.dtype) {
+            match fit(parameter, recipe, options.dtype) {
                 Ok((operations, dtype, cast)) => {
                     report.casts.extend(cast);
                     report.loaded += 1;
+                    let bytes = recipe.bytes(checkpoint);
                     if used.insert(source) {
-                        report.bytes += stored.len();
+                        report.bytes += bytes;
                     }
-                    let target = Target {
-                        key: parameter.key.clone(),
-                        sources: vec![source.to_owned()],
-                        operations,
-                        dtype,
-                        bytes: stored.len(),
-                        shared: false,
-                    };
+                    let key = parameter.key.clone();
+                    let target = Target { key, recipe: source, operations, dtype, bytes, shared: false };
                     targets.insert(parameter.path.clone(), target);
                 }
                 Err(mismatch) => report.mismatched.push(mismatch),
@@ -131,7 +187,7 @@ impl LoadPlan {
         }
         share(&mut targets);
         report.unexpected = unexpected.into_iter().map(str::to_owned).collect();
-        Ok(Self { targets, report })
+        Ok(Self { targets, recipes, report, layout: Arc::new(layout) })
     }
 }
 
@@ -190,10 +246,15 @@ pub(crate) fn resolve_ties<'a>(
 /// if they are equal and left alone if they are not.
 fn tie<'a>(
     ties: &[(&'a Parameter, &'a Parameter)],
-    sources: &mut BTreeMap<&'a str, &'a str>,
-    checkpoint: &'a Checkpoint,
+    sources: &mut BTreeMap<&'a str, usize>,
+    recipes: &[Recipe],
+    checkpoint: &Checkpoint,
     report: &mut LoadReport,
 ) -> Result<(), LoadError> {
+    let equal = |one: usize, other: usize| match (recipes.get(one), recipes.get(other)) {
+        (Some(one), Some(other)) => are_equal(one, other, checkpoint),
+        _ => Ok(false),
+    };
     for group in groups(ties) {
         let Some(&main) = group.iter().find(|key| sources.contains_key(**key)) else {
             continue;
@@ -204,7 +265,7 @@ fn tie<'a>(
         for &key in group.iter().filter(|key| **key != main) {
             let tied = TiedKey { key: key.to_owned(), source: main.to_owned() };
             match sources.get(key) {
-                Some(own) if !checkpoint.are_equal(own, shared)? => report.untied.push(tied),
+                Some(&own) if !equal(own, shared)? => report.untied.push(tied),
                 _ => {
                     sources.insert(key, shared);
                     report.tied.push(tied);
@@ -218,18 +279,21 @@ fn tie<'a>(
 /// Makes the tensor `own`, which has no parameter, serve for the parameter `main` if that has none, and checks that it
 /// could otherwise.
 fn imply<'a>(
-    own: &'a str,
+    own: &str,
     main: &'a str,
-    sources: &mut BTreeMap<&'a str, &'a str>,
+    sources: &mut BTreeMap<&'a str, usize>,
+    recipes: &mut Vec<Recipe>,
     checkpoint: &Checkpoint,
 ) -> Result<TiedKey, LoadError> {
-    match sources.get(main) {
-        Some(shared) if !checkpoint.are_equal(own, shared)? => {
-            Err(LoadError::Untied { key: own.to_owned(), source_key: (*shared).to_owned() })
+    let recipe = Recipe::plain(own, checkpoint)?;
+    match sources.get(main).and_then(|&shared| recipes.get(shared)) {
+        Some(shared) if !are_equal(&recipe, shared, checkpoint)? => {
+            Err(LoadError::Untied { key: own.to_owned(), source_key: shared.name().to_owned() })
         }
         Some(_) => Ok(TiedKey { key: own.to_owned(), source: main.to_owned() }),
         None => {
-            sources.insert(main, own);
+            sources.insert(main, recipes.len());
+            recipes.push(recipe);
             Ok(TiedKey { key: main.to_owned(), source: own.to_owned() })
         }
     }
@@ -261,29 +325,30 @@ fn groups<'a>(ties: &[(&'a Parameter, &'a Parameter)]) -> Vec<Vec<&'a str>> {
 /// Whether a stored tensor fits a parameter: the steps, the element type it gets, and the conversion to report.
 fn fit(
     parameter: &Parameter,
-    stored: &StoredTensor,
+    stored: &Recipe,
     wanted: Option<FloatDType>,
 ) -> Result<(Vec<Operation>, DType, Option<CastKey>), MismatchedKey> {
     let mismatch = |dtype| MismatchedKey {
         key: parameter.key.clone(),
-        file_shape: stored.shape().to_vec(),
+        file_shape: stored.shape.clone(),
         model_shape: parameter.file_shape.clone(),
         dtype,
+        sources: Vec::new(),
     };
     let mut operations = parameter.operations.clone();
-    if stored.shape() != parameter.file_shape {
+    if stored.shape != parameter.file_shape {
         // A number on its own has no dimension in a file and one in Burn.
-        if stored.shape().is_empty() && parameter.shape == [1] {
+        if stored.shape.is_empty() && parameter.shape == [1] {
             operations = vec![Operation::Scalar];
         } else {
             return Err(mismatch(None));
         }
     }
-    let unfit = || mismatch(Some(stored.dtype_name()));
+    let unfit = || mismatch(Some(stored.dtype_name.clone()));
     if parameter.transposes_on_load {
         operations.push(Operation::Transpose { dim0: 0, dim1: 1 });
     }
-    let from = stored.dtype().ok_or_else(unfit)?;
+    let from = stored.dtype.ok_or_else(unfit)?;
     let settings = parameter.device.settings();
     let (to, reason) = match parameter.kind {
         ParameterKind::Float if from.is_float() => {
@@ -304,11 +369,11 @@ fn fit(
 
 /// Marks the targets whose sources another target takes too.
 fn share(targets: &mut HashMap<String, Target>) {
-    let mut counts = HashMap::<Vec<String>, usize>::new();
+    let mut counts = HashMap::<usize, usize>::new();
     for target in targets.values() {
-        *counts.entry(target.sources.clone()).or_default() += 1;
+        *counts.entry(target.recipe).or_default() += 1;
     }
     for target in targets.values_mut() {
-        target.shared = counts.get(&target.sources).is_some_and(|&count| count > 1);
+        target.shared = counts.get(&target.recipe).is_some_and(|&count| count > 1);
     }
 }

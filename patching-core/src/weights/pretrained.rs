@@ -1,21 +1,25 @@
 //! Models that load and save checkpoints.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Device;
 
 use super::apply::apply;
 use super::config::{ConfigError, PretrainedConfig};
+use super::conversion::{self, Base, ConversionMapping, RuleSet, Submodel};
 use super::error::{LoadError, SaveError};
 use super::layout::LayoutRules;
-use super::options::{LoadOptions, SaveOptions};
+use super::options::{CheckpointLayout, LoadOptions, SaveOptions};
 use super::parameters::{Unsuitable, parameters};
 use super::plan::{LoadPlan, ModelFacts};
 use super::reader::Checkpoint;
 use super::report::LoadReport;
 use super::save::{self, SaveReport};
 use super::tie::tie;
+use crate::capture::merge::first_device;
 use crate::class::Init;
 use crate::class::transparent_places;
 use crate::patch::{PatchReport, PatchSet, get_patch_mapping, patch_output_recorders};
@@ -56,6 +60,19 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     /// How the model's own layers are laid out in a checkpoint; those of Burn are known without.
     fn layouts(_config: &Self::Config) -> LayoutRules {
         LayoutRules::default()
+    }
+
+    /// What the family's published checkpoints name or lay out differently.
+    ///
+    /// By default what is built in ([`BuiltInConversion`](super::BuiltInConversion)) for the model type. A mapping that
+    /// was registered for the model type takes its place.
+    fn conversion_mapping(config: &Self::Config) -> ConversionMapping {
+        conversion::built_in(&model_type(config)).unwrap_or_default()
+    }
+
+    /// Models of other types inside this one; their rules apply to their part of a checkpoint.
+    fn submodels(_config: &Self::Config) -> Vec<Submodel> {
+        Vec::new()
     }
 
     /// Loads the model from the folder `dir`: `config.json` and `model.safetensors`, or its shards.
@@ -150,24 +167,32 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         let rules = layouts_of(&self, &options.layouts);
         let parameters =
             parameters(&self, &rules).map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
+        let bases = conversion::bases(&self);
+        let rules = rules_of::<Self>(self.config(), &bases, options.conversions.as_ref());
         let facts = ModelFacts {
             parameters: &parameters,
             ties: Self::tied_parameters(self.config()),
             implied_ties: Self::implied_ties(self.config()),
             base_model_prefix: Self::BASE_MODEL_PREFIX,
+            rules: &rules,
+            bases: bases.into_iter().map(|base| base.path).collect(),
         };
         let plan = LoadPlan::new(&facts, &checkpoint, options)?;
 
         let missing = !options.allow_missing && !plan.report.missing.is_empty();
         let mismatched = !options.ignore_mismatched && !plan.report.mismatched.is_empty();
-        if missing || mismatched {
+        if missing || mismatched || !plan.report.problems.is_empty() {
             return Err(LoadError::Weights(Box::new(plan.report)));
         }
-        let model = apply(self, &plan, &checkpoint, options.progress.as_ref())?;
+        let load = || apply(self, &plan, &checkpoint, options.progress.as_ref());
+        let model = conversion::place(Arc::clone(&plan.layout), load)?;
         Ok((model, plan.report))
     }
 
     /// Saves the model to the folder `dir`, as `config.json` and `model.safetensors` that Transformers opens.
+    ///
+    /// What was converted by a load is saved as it was in the checkpoint; of a model that was not loaded, what the rules
+    /// would make of a checkpoint is.
     ///
     /// The folder may be the one that the model was loaded from. What was in it stays whole until the new files are
     /// complete and on the disk, and if anything fails.
@@ -186,8 +211,26 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     /// As [`save_pretrained`](Self::save_pretrained).
     fn save_pretrained_with(&self, dir: impl AsRef<Path>, options: &SaveOptions) -> Result<SaveReport, SaveError> {
         let rules = layouts_of(self, &options.layouts);
-        let ties = Self::tied_parameters(self.config());
-        save::save(self, self.config(), Self::CLASS_NAME, &ties, &rules, dir.as_ref(), options)
+        let config = self.config();
+        let ties = Self::tied_parameters(config);
+        let facts = save::Facts { class_name: Self::CLASS_NAME, ties: &ties, layouts: &rules };
+        if options.layout == CheckpointLayout::Model {
+            return save::save(self, config, &facts, None, dir.as_ref(), options);
+        }
+        let bases = conversion::bases(self);
+        let loaded = conversion::common(&bases).filter(|_| options.conversions.is_none());
+        let conversions = rules_of::<Self>(config, &bases, options.conversions.as_ref());
+        let unpatched = || {
+            // Its parameters are never initialised, so this is cheap.
+            let Some(device) = first_device(self) else {
+                return BTreeMap::new();
+            };
+            let model = Self::new(config, &Init::new(&device));
+            let parameters = parameters(&model, &rules).unwrap_or_default();
+            parameters.into_iter().map(|parameter| (parameter.key, parameter.file_shape)).collect::<BTreeMap<_, _>>()
+        };
+        let known = conversion::Known { loaded: loaded.as_deref(), rules: &conversions, unpatched: &unpatched };
+        save::save(self, config, &facts, Some(&known), dir.as_ref(), options)
     }
 }
 
@@ -210,6 +253,48 @@ fn constructed<M: PreTrainedModel>(config: &M::Config, device: &Device, patches:
     let model: M = construct(config, device, patches)?;
     let rules = layouts_of(&model, &LayoutRules::default());
     tie(model, &M::tied_parameters(config), &rules)
+}
+
+/// The rules that apply to a model with this config: `own` alone, or those registered or built in for it, for its base
+/// models and for the models inside it.
+fn rules_of<M: PreTrainedModel>(config: &M::Config, bases: &[Base], own: Option<&ConversionMapping>) -> RuleSet {
+    let json = serde_json::to_value(config).unwrap_or_default();
+    let mut rules = RuleSet::new(M::BASE_MODEL_PREFIX, &json);
+    if let Some(own) = own {
+        rules.add(own, "", true);
+        return rules;
+    }
+    let mut known = Vec::new();
+    let mut add = |rules: &mut RuleSet, name: &str, path: &str, built_in: Option<ConversionMapping>| {
+        let named = (name.to_owned(), path.to_owned());
+        if known.contains(&named) {
+            return;
+        }
+        known.push(named);
+        match (conversion::registered(name), built_in) {
+            (Some(registered), _) => rules.add(&registered, path, true),
+            (None, Some(built_in)) => rules.add(&built_in, path, false),
+            (None, None) => {}
+        }
+    };
+    add(&mut rules, M::CLASS_NAME, "", conversion::built_in(M::CLASS_NAME));
+    for base in bases {
+        add(&mut rules, &base.class, &base.path, conversion::built_in(&base.class));
+    }
+    add(&mut rules, &model_type(config), "", Some(M::conversion_mapping(config)));
+    for Submodel { path, class_name, model_type } in M::submodels(config) {
+        for name in [class_name, model_type] {
+            add(&mut rules, &name, &path, conversion::built_in(&name));
+        }
+    }
+    rules
+}
+
+/// The `model_type` of a config.
+fn model_type<C: PretrainedConfig>(config: &C) -> String {
+    let json = serde_json::to_value(config).unwrap_or_default();
+    let stated = json.get("model_type").and_then(|name| name.as_str());
+    stated.or(C::MODEL_TYPES.first().copied()).unwrap_or_default().to_owned()
 }
 
 /// The caller's rules, then the model's, then the standard ones.

@@ -6,6 +6,7 @@ use std::fmt;
 use burn::tensor::DType;
 
 use crate::patch::PatchReport;
+use super::conversion::{ConversionProblem, with_shapes};
 
 /// What a load did. Its `Display` is meant to be read by people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +32,25 @@ pub struct LoadReport {
     pub casts: Vec<CastKey>,
     /// What was put in the place of the model's classes, where `from_pretrained` constructed it.
     pub patches: PatchReport,
+    /// Parameters that rules made of other tensors.
+    pub converted: Vec<ConvertedKey>,
+    /// Rules that were registered or given for this load, but did nothing, since the checkpoint has what they would
+    /// make, or the model has no place for that.
+    pub unused_rules: Vec<String>,
+    /// Why rules could not do what they should. Always an error.
+    pub problems: Vec<ConversionProblem>,
+}
+
+/// Tensors that were made of others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConvertedKey {
+    /// The keys of those that they were made of: in the file when loading, in the model when saving.
+    pub sources: Vec<String>,
+    /// The keys of those that were made.
+    pub targets: Vec<String>,
+    /// What was done, in order.
+    pub operations: Vec<String>,
 }
 
 /// A parameter without a value in the checkpoint.
@@ -57,6 +77,8 @@ pub struct MismatchedKey {
     pub model_shape: Vec<usize>,
     /// The tensor's element type, where that is what does not fit.
     pub dtype: Option<String>,
+    /// The tensors that it was to be made of, with their shapes, where it is not simply one in the file.
+    pub sources: Vec<(String, Vec<usize>)>,
 }
 
 /// A parameter that was found under another key.
@@ -118,13 +140,24 @@ impl fmt::Display for CastReason {
 impl LoadReport {
     /// Whether every parameter has the value that the checkpoint gives it, and every tensor was used.
     pub fn is_exact(&self) -> bool {
-        self.missing.is_empty() && self.unexpected.is_empty() && self.mismatched.is_empty() && self.untied.is_empty()
+        self.missing.is_empty()
+            && self.unexpected.is_empty()
+            && self.mismatched.is_empty()
+            && self.untied.is_empty()
+            && self.problems.is_empty()
     }
 }
 
 impl fmt::Display for LoadReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "loaded {} parameters ({} bytes)", self.loaded, self.bytes)?;
+
+        if !self.problems.is_empty() {
+            write!(formatter, "\ncannot be converted ({}):", self.problems.len())?;
+            for problem in &self.problems {
+                write!(formatter, "\n  {problem}")?;
+            }
+        }
 
         let missing = self.missing.iter().map(|missing| (missing.key.as_str(), format!("{:?}", missing.shape)));
         section(formatter, "missing", missing)?;
@@ -133,9 +166,13 @@ impl fmt::Display for LoadReport {
         }
 
         let mismatched = self.mismatched.iter().map(|mismatched| {
-            let MismatchedKey { key, file_shape, model_shape, dtype } = mismatched;
+            let MismatchedKey { key, file_shape, model_shape, dtype, sources } = mismatched;
             let of = dtype.as_ref().map_or(String::new(), |dtype| format!(" of {dtype}, which does not fit"));
-            (key.as_str(), format!("{file_shape:?}{of} in the checkpoint, {model_shape:?} in the model"))
+            let from = match sources.as_slice() {
+                [] => "in the checkpoint".to_owned(),
+                sources => format!("made of {}", with_shapes(sources)),
+            };
+            (key.as_str(), format!("{file_shape:?}{of} {from}, {model_shape:?} in the model"))
         });
         section(formatter, "mismatched", mismatched)?;
 
@@ -143,6 +180,12 @@ impl fmt::Display for LoadReport {
 
         let renamed = self.renamed.iter().map(|renamed| (renamed.to.as_str(), prefix_change(renamed)));
         section(formatter, "renamed", renamed)?;
+
+        let converted: Vec<_> = self.converted.iter().map(made_of).collect();
+        section(formatter, "converted", converted.iter().map(|(key, note)| (key.as_str(), note.clone())))?;
+        for rule in &self.unused_rules {
+            write!(formatter, "\nthe rule {rule} was not used")?;
+        }
 
         let tied = |tied: &'_ TiedKey| (tied.key.clone(), format!("`{}`", tied.source));
         for (title, keys) in [("tied", &self.tied), ("not tied, since the checkpoint has both", &self.untied)] {
@@ -162,6 +205,22 @@ impl fmt::Display for LoadReport {
         }
         Ok(())
     }
+}
+
+/// What was made, and of what, in words that are the same for all layers.
+fn made_of(ConvertedKey { sources, targets, operations }: &ConvertedKey) -> (String, String) {
+    let last = |key: &String| {
+        let (around, _) = split_number(key);
+        around.map_or_else(|| key.clone(), |[_, after]| after.trim_start_matches('.').to_owned())
+    };
+    let mut parts: Vec<_> = sources.iter().map(|key| last(key).replace(|next: char| next.is_ascii_digit(), "*")).collect();
+    parts.dedup();
+    parts.sort();
+    parts.dedup();
+    let (first, rest) = targets.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    let (count, steps) = (sources.len(), operations.join(", "));
+    (first.to_owned(), format!("{more}from {count} tensors ({}) by {steps}", parts.join(", ")).trim_start().to_owned())
 }
 
 /// How a key was changed, in words that are the same for all keys changed alike.

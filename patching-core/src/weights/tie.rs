@@ -46,13 +46,6 @@ struct Put<'a> {
     values: HashMap<String, Box<dyn Any>>,
 }
 
-fn transpose<'a, const D: usize>(tensor: Tensor<D>, operations: impl Iterator<Item = &'a Operation>) -> Tensor<D> {
-    operations.fold(tensor, |tensor, operation| match *operation {
-        Operation::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
-        Operation::Scalar => tensor,
-    })
-}
-
 impl ModuleVisitor for Collect<'_> {
     fn enter_module(&mut self, name: &str, container: &str) {
         self.place.enter(name, container);
@@ -67,7 +60,8 @@ impl ModuleVisitor for Collect<'_> {
         if let Some(operations) = self.sources.get(path.as_str())
             && !self.place.in_adapter()
         {
-            let value = transpose(param.base().without_autodiff(), operations.iter().rev());
+            let value = param.base().without_autodiff();
+            let value = operations.iter().rev().fold(value, |value, operation| operation.apply(value));
             self.values.insert(path, Box::new(value));
         }
     }
@@ -90,7 +84,7 @@ impl ModuleMapper for Put<'_> {
         match self.values.get(*source).and_then(|value| value.downcast_ref::<Tensor<D>>()) {
             Some(value) => {
                 let id = param.id;
-                let value = transpose(value.clone(), operations.iter());
+                let value = operations.iter().fold(value.clone(), |value, operation| operation.apply(value));
                 // A leaf of its own for each parameter.
                 let value = if param.lazy_device().is_autodiff() { Tensor::from_inner(value) } else { value };
                 param.transform_for_load(value, id)

@@ -17,13 +17,10 @@ use crate::weights::options::ReadMode;
 #[derive(Debug)]
 pub(super) struct WeightFile {
     path: PathBuf,
-    content: Content,
-}
-
-#[derive(Debug)]
-enum Content {
-    Mapped(bytes::Bytes),
-    Opened(File),
+    file: File,
+    /// All of it, where it is mapped. What is copied anyway is read all the same: pages of a map would count as this
+    /// process's memory until the system takes them away.
+    map: Option<bytes::Bytes>,
 }
 
 impl WeightFile {
@@ -45,14 +42,14 @@ impl WeightFile {
         read_exact_at(&file, &mut bytes, PREFIX).map_err(failed)?;
         let entries = header::parse(&bytes, size).map_err(invalid)?;
 
-        let content = match mode {
-            ReadMode::Read => Content::Opened(file),
+        let map = match mode {
+            ReadMode::Read => None,
             ReadMode::Map => {
                 let len = usize::try_from(size).map_err(|_| failed(std::io::ErrorKind::FileTooLarge.into()))?;
-                Content::Mapped(mapping::map(&file, len).map_err(|source| ReadError::io(&path, "map", source))?)
+                Some(mapping::map(&file, len).map_err(|source| ReadError::io(&path, "map", source))?)
             }
         };
-        Ok((Self { path, content }, entries))
+        Ok((Self { path, file, map }, entries))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -64,7 +61,7 @@ impl WeightFile {
     /// From a map without a copy, unless the file has them at an odd place.
     pub(super) fn bytes(&self, range: Range<u64>, dtype: DType) -> Result<Bytes, ReadError> {
         let size = dtype.size();
-        if let Content::Mapped(map) = &self.content
+        if let Some(map) = &self.map
             && !dtype.is_bool()
         {
             let shared = map.slice(range.start as usize..range.end as usize);
@@ -72,24 +69,35 @@ impl WeightFile {
                 return Ok(Bytes::from_shared(shared, AllocationProperty::File));
             }
         }
-        match size {
-            1 => self.elements::<u8>(range),
-            2 => self.elements::<u16>(range),
-            4 => self.elements::<u32>(range),
-            _ => self.elements::<u64>(range),
-        }
+        let len = (range.end - range.start) as usize;
+        aligned(size, len, |buffer| self.read_into(range.start, buffer))
     }
 
-    fn elements<E: Pod + Send + Sync>(&self, range: Range<u64>) -> Result<Bytes, ReadError> {
-        let len = (range.end - range.start) as usize;
-        let mut elements = vec![E::zeroed(); len / size_of::<E>()];
-        let buffer: &mut [u8] = bytemuck::cast_slice_mut(&mut elements);
-        match &self.content {
-            Content::Mapped(map) => buffer.copy_from_slice(&map[range.start as usize..range.end as usize]),
-            Content::Opened(file) => {
-                read_exact_at(file, buffer, range.start).map_err(|source| ReadError::io(&self.path, "read", source))?
-            }
-        }
-        Ok(Bytes::from_elems(elements))
+    /// Fills `buffer` with the bytes from `start` on.
+    pub(super) fn read_into(&self, start: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        read_exact_at(&self.file, buffer, start).map_err(|source| ReadError::io(&self.path, "read", source))
     }
+}
+
+/// `len` bytes, filled by `fill`, that lie right for elements of `size` bytes.
+pub(crate) fn aligned<E>(
+    size: usize,
+    len: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+) -> Result<Bytes, E> {
+    match size {
+        1 => elements::<u8, E>(len, fill),
+        2 => elements::<u16, E>(len, fill),
+        4 => elements::<u32, E>(len, fill),
+        _ => elements::<u64, E>(len, fill),
+    }
+}
+
+fn elements<T: Pod + Send + Sync, E>(
+    len: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+) -> Result<Bytes, E> {
+    let mut elements = vec![T::zeroed(); len / size_of::<T>()];
+    fill(bytemuck::cast_slice_mut(&mut elements))?;
+    Ok(Bytes::from_elems(elements))
 }

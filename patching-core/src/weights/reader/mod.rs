@@ -11,13 +11,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use burn::tensor::{BoolStore, DType, TensorData};
+use burn::tensor::{BoolStore, Bytes, DType, TensorData};
 use safetensors::tensor::Dtype;
 
 pub use header::HeaderError;
 pub use index::IndexError;
 
 pub(crate) use element::{to_burn, to_file};
+pub(crate) use file::aligned;
 pub(crate) use header::METADATA_KEY;
 
 use self::file::WeightFile;
@@ -187,12 +188,40 @@ impl Checkpoint {
         let unsupported = || ReadError::UnsupportedDtype { key: key.to_owned(), dtype: tensor.dtype_name() };
         let dtype = tensor.dtype().ok_or_else(unsupported)?;
         let bytes = file.bytes(tensor.range.clone(), dtype)?;
-        if dtype == DType::Bool(BoolStore::Native)
-            && let Some(&value) = bytes.iter().find(|&&value| value > 1)
-        {
-            return Err(ReadError::InvalidBool { key: key.to_owned(), value });
-        }
+        check_bool(key, dtype, &bytes)?;
         TensorData::try_from_bytes(bytes, tensor.shape.clone(), dtype).map_err(|_| unsupported())
+    }
+
+    /// Where some elements of a tensor lie, given by their numbers; those may depend on the size of one.
+    fn locate(
+        &self,
+        key: &str,
+        elements: impl FnOnce(usize) -> Range<usize>,
+    ) -> Result<(&WeightFile, DType, Range<u64>), ReadError> {
+        let absent = || ReadError::NoTensor { key: key.to_owned() };
+        let tensor = self.get(key).ok_or_else(absent)?;
+        let file = self.files.get(tensor.file).ok_or_else(absent)?;
+        let unsupported = || ReadError::UnsupportedDtype { key: key.to_owned(), dtype: tensor.dtype_name() };
+        let dtype = tensor.dtype().ok_or_else(unsupported)?;
+        let elements = elements(dtype.size());
+        let place = |element: usize| tensor.range.start + (element * dtype.size()) as u64;
+        let range = place(elements.start)..place(elements.end);
+        if range.end > tensor.range.end { Err(absent()) } else { Ok((file, dtype, range)) }
+    }
+
+    /// Some elements of a tensor, by their numbers; from mapped files without a copy, but for truth values.
+    pub(crate) fn read_elements(&self, key: &str, elements: Range<usize>) -> Result<Bytes, ReadError> {
+        let (file, dtype, range) = self.locate(key, |_| elements)?;
+        let bytes = file.bytes(range, dtype)?;
+        check_bool(key, dtype, &bytes)?;
+        Ok(bytes)
+    }
+
+    /// Fills `buffer` with the elements of a tensor from the one number `from` on.
+    pub(crate) fn read_into(&self, key: &str, from: usize, buffer: &mut [u8]) -> Result<(), ReadError> {
+        let (file, dtype, range) = self.locate(key, |size| from..from + buffer.len() / size.max(1))?;
+        file.read_into(range.start, buffer)?;
+        check_bool(key, dtype, buffer)
     }
 
     /// Whether two tensors are the same in type, shape and every byte.
@@ -205,6 +234,16 @@ impl Checkpoint {
         }
         Ok(self.read(first)?.bytes()[..] == self.read(second)?.bytes()[..])
     }
+}
+
+/// Truth values have two forms.
+fn check_bool(key: &str, dtype: DType, bytes: &[u8]) -> Result<(), ReadError> {
+    if dtype == DType::Bool(BoolStore::Native)
+        && let Some(&value) = bytes.iter().find(|&&value| value > 1)
+    {
+        return Err(ReadError::InvalidBool { key: key.to_owned(), value });
+    }
+    Ok(())
 }
 
 fn stored(file: usize, entry: Entry) -> (String, StoredTensor) {

@@ -1,5 +1,7 @@
 //! A model's parameters as tensors of a checkpoint, read one at a time.
 
+use std::ops::Range;
+
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::kind::Basic;
 use burn::tensor::{Bool, BoolStore, DType, FloatDType, Int, Tensor, TensorData};
@@ -7,7 +9,7 @@ use safetensors::tensor::Dtype;
 
 use crate::weights::convert::converted;
 use crate::weights::error::SaveError;
-use crate::weights::layout::{LayoutRules, Operation};
+use crate::weights::layout::LayoutRules;
 use crate::weights::options::float_dtype;
 use crate::weights::parameters::Place;
 use crate::weights::reader::{METADATA_KEY, to_file};
@@ -22,13 +24,21 @@ pub(super) struct Saved {
     pub(super) bytes: u64,
     /// Whether its elements are floats.
     pub(super) float: bool,
-    read: Box<dyn Fn() -> Result<TensorData, SaveError>>,
+    read: Read,
 }
+
+/// Reads the elements of a box of the tensor, as it is in a file; all of them without one.
+type Read = Box<dyn Fn(Option<&[Range<usize>]>) -> Result<TensorData, SaveError>>;
 
 impl Saved {
     /// The elements in the order and the type of the file.
     pub(super) fn read(&self) -> Result<TensorData, SaveError> {
-        (self.read)()
+        (self.read)(None)
+    }
+
+    /// The elements within `ranges`, one for each dimension in the file. No others leave the device.
+    pub(super) fn read_box(&self, ranges: &[Range<usize>]) -> Result<TensorData, SaveError> {
+        (self.read)(Some(ranges))
     }
 }
 
@@ -90,12 +100,13 @@ impl Collect<'_> {
         let bytes = (shape.iter().product::<usize>() * stored.size()) as u64;
 
         let (name, place) = (key.clone(), path.clone());
-        let read = move || {
-            let tensor = operations.iter().rev().fold(tensor.clone(), |tensor, operation| match *operation {
-                Operation::Transpose { dim0, dim1 } => tensor.swap_dims(dim0, dim1),
-                // Only the shape in the header differs.
-                Operation::Scalar => tensor,
-            });
+        let read = move |ranges: Option<&[Range<usize>]>| {
+            let tensor = operations.iter().rev().fold(tensor.clone(), |tensor, operation| operation.apply(tensor));
+            let tensor = match ranges {
+                Some(ranges) if ranges.len() == D => tensor.slice(ranges),
+                // A tensor without dimensions has one element.
+                _ => tensor,
+            };
             let data = tensor.try_into_data();
             let unread = |reason| SaveError::Tensor { path: place.clone(), reason };
             let data = data.map_err(|error| unread(error.to_string()))?;

@@ -3,9 +3,10 @@
 mod collect;
 mod commit;
 mod extra;
+mod output;
 mod shards;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -15,11 +16,13 @@ use serde_json::{Value, json};
 
 use self::collect::{Saved, collect};
 use self::commit::{Committed, Staging};
+use self::output::Output;
 use super::config::{CONFIG_NAME, PretrainedConfig, to_sorted_json};
+use super::conversion::{Known, restore};
 use super::error::SaveError;
 use super::layout::LayoutRules;
 use super::options::{Meter, SaveOptions};
-use super::report::TiedKey;
+use super::report::{ConvertedKey, RenamedKey, TiedKey};
 
 /// What a save did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +38,10 @@ pub struct SaveReport {
     pub tied: Vec<TiedKey>,
     /// Parameters that the model ties but that have different values by now. All of them were saved.
     pub untied: Vec<TiedKey>,
+    /// Tensors that were made of parameters, to be as in the checkpoint that the model was loaded from.
+    pub converted: Vec<ConvertedKey>,
+    /// Parameters that got another name back: from the one in the model to the one in the file.
+    pub renamed: Vec<RenamedKey>,
     /// Files of an earlier checkpoint that could not be removed. No reader looks at them.
     pub left_over: Vec<PathBuf>,
     /// Files that were in the folder already and were kept, though the extra ones of the same name are different.
@@ -43,13 +50,21 @@ pub struct SaveReport {
 
 impl fmt::Display for SaveReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { files, tensors, bytes, tied, untied, left_over, kept_files } = self;
+        let Self { files, tensors, bytes, tied, untied, converted, renamed, left_over, kept_files } = self;
         write!(formatter, "saved {tensors} tensors ({bytes} bytes) in {}", files.join(", "))?;
         for TiedKey { key, source } in tied {
             write!(formatter, "\n`{key}` is tied to `{source}` and left out")?;
         }
         for TiedKey { key, source } in untied {
             write!(formatter, "\n`{key}` differs from `{source}`, which it should be tied to; both were saved")?;
+        }
+        if !converted.is_empty() {
+            let made: usize = converted.iter().map(|converted| converted.targets.len()).sum();
+            let parameters: usize = converted.iter().map(|converted| converted.sources.len()).sum();
+            write!(formatter, "\n{parameters} parameters were converted back to {made} tensors")?;
+        }
+        if !renamed.is_empty() {
+            write!(formatter, "\n{} parameters got the names of the checkpoint back", renamed.len())?;
         }
         for path in left_over {
             write!(formatter, "\n`{}` could not be removed", path.display())?;
@@ -61,24 +76,31 @@ impl fmt::Display for SaveReport {
     }
 }
 
-/// Saves `module` to the folder `dir`.
+/// What a model says of itself.
+pub(super) struct Facts<'a> {
+    pub(super) class_name: &'a str,
+    pub(super) ties: &'a [(String, String)],
+    pub(super) layouts: &'a LayoutRules,
+}
+
+/// Saves `module` to the folder `dir`; with `known`, in the layout of a checkpoint.
 pub(super) fn save<M: Module, C: PretrainedConfig>(
     module: &M,
     config: &C,
-    class_name: &str,
-    ties: &[(String, String)],
-    rules: &LayoutRules,
+    facts: &Facts<'_>,
+    known: Option<&Known<'_>>,
     dir: &Path,
     options: &SaveOptions,
 ) -> Result<SaveReport, SaveError> {
     if options.max_shard_size == 0 {
         return Err(SaveError::ShardSize);
     }
-    let all = collect(module, rules, options.dtype)?;
+    let all = collect(module, facts.layouts, options.dtype)?;
     unique(&all)?;
-    let config = config_text(config, class_name, &all)?;
+    let config = config_text(config, facts.class_name, &all)?;
     let mut report = SaveReport::default();
-    let kept = without_tied(&all, ties, &mut report)?;
+    let kept = without_tied(&all, facts.ties, &mut report)?;
+    let kept = outputs(&kept, known, &mut report)?;
     let shards = shards::divide(&kept, options.max_shard_size);
     report.files = shards.iter().map(|shard| shard.name.clone()).collect();
     report.tensors = kept.len();
@@ -99,6 +121,27 @@ pub(super) fn save<M: Module, C: PretrainedConfig>(
     report.left_over = left_over;
     report.kept_files = kept;
     Ok(report)
+}
+
+/// The tensors to be written for the parameters `kept`.
+fn outputs<'a>(
+    kept: &[&'a Saved],
+    known: Option<&Known<'_>>,
+    report: &mut SaveReport,
+) -> Result<Vec<Output<'a>>, SaveError> {
+    let Some(known) = known else {
+        return Ok(kept.iter().map(|saved| Output::plain(saved)).collect());
+    };
+    let restored = restore(&output::tensors(kept), known)?;
+    report.converted = restored.converted;
+    report.renamed = restored.renamed;
+    let outputs = restored.written.into_iter().map(|written| Output::written(written, kept));
+    let outputs: Vec<_> = outputs.collect::<Result<_, _>>()?;
+    let mut keys = HashSet::new();
+    match outputs.iter().find(|output| !keys.insert(output.key.as_str())) {
+        Some(output) => Err(SaveError::DuplicateKey { key: output.key.clone() }),
+        None => Ok(outputs),
+    }
 }
 
 fn unique(tensors: &[Saved]) -> Result<(), SaveError> {

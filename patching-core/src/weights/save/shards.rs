@@ -8,7 +8,7 @@ use std::path::Path;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value, json};
 
-use super::collect::Saved;
+use super::output::Output;
 use crate::weights::error::SaveError;
 use crate::weights::options::Meter;
 use crate::weights::reader::WEIGHTS_NAME;
@@ -16,15 +16,15 @@ use crate::weights::reader::WEIGHTS_NAME;
 /// A file's name and the tensors in it.
 pub(super) struct Shard<'a> {
     pub(super) name: String,
-    pub(super) tensors: Vec<&'a Saved>,
+    pub(super) tensors: Vec<&'a Output<'a>>,
 }
 
 /// Divides `tensors`, in their order, into files of at most `limit` bytes of tensors; a larger tensor gets a file of
 /// its own. The same division as the reference's.
-pub(super) fn divide<'a>(tensors: &[&'a Saved], limit: u64) -> Vec<Shard<'a>> {
+pub(super) fn divide<'a>(tensors: &'a [Output<'a>], limit: u64) -> Vec<Shard<'a>> {
     let mut parts = Vec::new();
     let (mut part, mut size) = (Vec::new(), 0_u64);
-    for &tensor in tensors {
+    for tensor in tensors {
         if tensor.bytes > limit {
             parts.push(vec![tensor]);
             continue;
@@ -82,12 +82,12 @@ pub(super) fn write(shard: &Shard<'_>, path: &Path, meter: &mut Meter<'_>) -> Re
     put(&(header.len() as u64).to_le_bytes())?;
     put(&header)?;
     for tensor in tensors {
-        let data = tensor.read()?;
-        if data.bytes().len() as u64 != tensor.bytes {
-            let reason = format!("it has {} bytes, expected {}", data.bytes().len(), tensor.bytes);
-            return Err(SaveError::Tensor { path: tensor.path.clone(), reason });
+        let bytes = tensor.read()?;
+        if bytes.len() as u64 != tensor.bytes {
+            let reason = format!("it has {} bytes, expected {}", bytes.len(), tensor.bytes);
+            return Err(SaveError::Tensor { path: tensor.key.clone(), reason });
         }
-        put(data.bytes())?;
+        put(&bytes)?;
         meter.finished(&tensor.key, tensor.bytes);
     }
     writer.flush().map_err(SaveError::io(path, "write"))?;
@@ -96,7 +96,7 @@ pub(super) fn write(shard: &Shard<'_>, path: &Path, meter: &mut Meter<'_>) -> Re
 }
 
 /// The header's JSON, filled with spaces to a multiple of eight bytes.
-fn header(shard: &Shard<'_>, tensors: &[&Saved]) -> Result<Vec<u8>, SaveError> {
+fn header(shard: &Shard<'_>, tensors: &[&Output<'_>]) -> Result<Vec<u8>, SaveError> {
     let failed = |reason: String| SaveError::Header { file: shard.name.clone(), reason };
     let mut end = 0;
     let infos = tensors.iter().map(|tensor| {

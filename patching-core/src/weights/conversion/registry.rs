@@ -1,0 +1,105 @@
+//! Mappings by model type or class name.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::error::ConversionError;
+use super::mapping::ConversionMapping;
+use super::transform::WeightTransform;
+
+static REGISTERED: RwLock<BTreeMap<String, ConversionMapping>> = RwLock::new(BTreeMap::new());
+
+fn read() -> RwLockReadGuard<'static, BTreeMap<String, ConversionMapping>> {
+    // A mapping goes in or out whole, so what a panic leaves behind is right.
+    REGISTERED.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write() -> RwLockWriteGuard<'static, BTreeMap<String, ConversionMapping>> {
+    REGISTERED.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A mapping that a family of models brings along, for a model type or class name.
+///
+/// ```
+/// use patching_core::weights::{BuiltInConversion, ConversionMapping, WeightRenaming};
+/// # use patching_core::__private::inventory;
+///
+/// fn mapping() -> ConversionMapping {
+///     ConversionMapping::new([WeightRenaming::new("block_sparse_moe", "mlp")]).unwrap_or_default()
+/// }
+/// inventory::submit! { BuiltInConversion::new("my_moe", mapping) }
+/// ```
+#[derive(Debug)]
+pub struct BuiltInConversion {
+    name: &'static str,
+    mapping: fn() -> ConversionMapping,
+}
+
+impl BuiltInConversion {
+    /// What `mapping` makes, for models of the type or the class `name`.
+    pub const fn new(name: &'static str, mapping: fn() -> ConversionMapping) -> Self {
+        Self { name, mapping }
+    }
+}
+inventory::collect!(BuiltInConversion);
+
+/// Registers `mapping` for all models of the type, or of the class, `name`, from now on and on all threads.
+///
+/// It takes the place of what is built in for the same name. Rules for a class and for its model type both apply, those
+/// for the class first.
+///
+/// # Errors
+///
+/// When `name` has a registered mapping already, or a rule cannot work. Nothing is registered then.
+pub fn register_checkpoint_conversion_mapping(
+    name: impl Into<String>,
+    mapping: impl IntoIterator<Item = impl Into<WeightTransform>>,
+) -> Result<(), ConversionError> {
+    register_checkpoint_conversion_mapping_with(name, mapping, false)
+}
+
+/// [`register_checkpoint_conversion_mapping`], where `overwrite` lets the mapping replace one registered before.
+///
+/// # Errors
+///
+/// When a rule cannot work, or `name` has a mapping that is not to be replaced. Nothing is registered then.
+pub fn register_checkpoint_conversion_mapping_with(
+    name: impl Into<String>,
+    mapping: impl IntoIterator<Item = impl Into<WeightTransform>>,
+    overwrite: bool,
+) -> Result<(), ConversionError> {
+    let name = name.into();
+    if name.is_empty() {
+        return Err(ConversionError::EmptyName);
+    }
+    let mapping = ConversionMapping::new(mapping)?;
+    let mut registered = write();
+    if !overwrite && registered.contains_key(&name) {
+        return Err(ConversionError::AlreadyRegistered { name });
+    }
+    registered.insert(name, mapping);
+    Ok(())
+}
+
+/// Takes back what was registered for `name`, and returns it. What is built in applies again.
+pub fn unregister_checkpoint_conversion_mapping(name: &str) -> Option<ConversionMapping> {
+    write().remove(name)
+}
+
+/// Takes back all that was registered.
+pub fn clear_checkpoint_conversion_mapping() {
+    write().clear();
+}
+
+/// The mapping for the model type or the class `name`: what was registered, else what a linked model brings along.
+pub fn get_checkpoint_conversion_mapping(name: &str) -> Option<ConversionMapping> {
+    registered(name).or_else(|| built_in(name))
+}
+
+pub(crate) fn registered(name: &str) -> Option<ConversionMapping> {
+    read().get(name).cloned()
+}
+
+pub(crate) fn built_in(name: &str) -> Option<ConversionMapping> {
+    inventory::iter::<BuiltInConversion>().find(|known| known.name == name).map(|known| (known.mapping)())
+}
