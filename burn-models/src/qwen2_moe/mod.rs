@@ -5,6 +5,7 @@
 
 mod attention;
 mod config;
+mod conversion;
 mod experts;
 mod heads;
 mod layer;
