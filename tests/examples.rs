@@ -28,6 +28,7 @@ fn alone(run: fn() -> Result<(), Box<dyn Error>>) {
 }
 
 examples! {
+    fused_qwen2_moe: "../examples/fused_qwen2_moe.rs",
     int8_mlp: "../examples/int8_mlp.rs",
     patched_model: "../examples/patched_model.rs",
     replaced_attention: "../examples/replaced_attention.rs",

@@ -1,26 +1,19 @@
-use super::Qwen2MoeConfig;
-use patching_core::__private::inventory;
-use patching_core::weights::{BuiltInConversion, Concatenate, ConversionMapping, MergeModulelist, WeightConverter};
+//! From a checkpoint with a tensor for each expert to experts in two tensors.
 
-inventory::submit! { BuiltInConversion::new(Qwen2MoeConfig::MODEL_TYPE, mapping) }
+use crate::layers::moe::expert_rules;
+use patching_core::weights::{BuiltInConversion, ConversionMapping, WeightTransform};
 
-/// Published checkpoints hold the experts one by one, gate and up apart.
 fn mapping() -> ConversionMapping {
-    let gate_and_up = ["mlp.experts.*.gate_proj.weight", "mlp.experts.*.up_proj.weight"];
-    let rules = [
-        WeightConverter::new(gate_and_up, "mlp.experts.gate_up_proj")
-            .with(MergeModulelist::dim(0))
-            .with(Concatenate::dim(1).equal()),
-        WeightConverter::new("mlp.experts.*.down_proj.weight", "mlp.experts.down_proj").with(MergeModulelist::dim(0)),
-    ];
-    // They are always right: a test sees that nothing falls away here.
-    ConversionMapping::new(rules).unwrap_or_default()
+    let [gate_up, down] = expert_rules(["gate_proj", "up_proj", "down_proj"]);
+    ConversionMapping::new([WeightTransform::from(gate_up), down.into()]).unwrap_or_default()
 }
+
+inventory::submit! { BuiltInConversion::new("qwen2_moe", mapping) }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_rule_is_right() {
+    fn the_rules_are_valid() {
         assert_eq!(super::mapping().len(), 2);
     }
 }

@@ -21,14 +21,14 @@ mod report;
 mod save;
 mod tie;
 
+pub use config::{ConfigError, ConfigHead, ConfigProblem, PretrainedConfig};
 pub use conversion::{
     BuiltInConversion, Chunk, Concatenate, ConversionError, ConversionMapping, ConversionOperation, ConversionProblem,
-    IntoPatterns, MergeModulelist, PermuteForRope, RestoreError, RuleError, Split, SplitModulelist, Submodel, Transpose,
-    WeightConverter, WeightRenaming, WeightTransform, clear_checkpoint_conversion_mapping,
+    IntoPatterns, MergeModulelist, PermuteForRope, RestoreError, RuleError, Split, SplitModulelist, Submodel,
+    Transpose, WeightConverter, WeightRenaming, WeightTransform, clear_checkpoint_conversion_mapping,
     get_checkpoint_conversion_mapping, register_checkpoint_conversion_mapping,
     register_checkpoint_conversion_mapping_with, unregister_checkpoint_conversion_mapping,
 };
-pub use config::{ConfigError, ConfigHead, ConfigProblem, PretrainedConfig};
 pub use error::{LoadError, ReadError, SaveError};
 pub use fs::read_text;
 pub use layout::{LayoutRules, Operation, ParameterLayout};

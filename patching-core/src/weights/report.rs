@@ -5,8 +5,8 @@ use std::fmt;
 
 use burn::tensor::DType;
 
-use crate::patch::PatchReport;
 use super::conversion::{ConversionProblem, with_shapes};
+use crate::patch::PatchReport;
 
 /// What a load did. Its `Display` is meant to be read by people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -213,7 +213,8 @@ fn made_of(ConvertedKey { sources, targets, operations }: &ConvertedKey) -> (Str
         let (around, _) = split_number(key);
         around.map_or_else(|| key.clone(), |[_, after]| after.trim_start_matches('.').to_owned())
     };
-    let mut parts: Vec<_> = sources.iter().map(|key| last(key).replace(|next: char| next.is_ascii_digit(), "*")).collect();
+    let mut parts: Vec<_> =
+        sources.iter().map(|key| last(key).replace(|next: char| next.is_ascii_digit(), "*")).collect();
     parts.dedup();
     parts.sort();
     parts.dedup();

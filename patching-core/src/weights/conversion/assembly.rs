@@ -59,7 +59,8 @@ impl Assembly {
         if shape.contains(&0) {
             return Self::outline(shape);
         }
-        let axes = shape.iter().enumerate().map(|(dim, &size)| Axis { place: 0, size, step: 1, from: Some(dim), stride: 1 });
+        let axes =
+            shape.iter().enumerate().map(|(dim, &size)| Axis { place: 0, size, step: 1, from: Some(dim), stride: 1 });
         let piece = Piece { source, start: vec![0; shape.len()], axes: axes.collect() };
         Self { shape, pieces: vec![piece] }
     }
@@ -204,11 +205,7 @@ impl Assembly {
 
     /// The source `source` of shape `shape`, read backwards out of the tensors that were made of it: those are the
     /// sources of the result, numbered as they come.
-    pub(crate) fn backwards<'a>(
-        targets: impl Iterator<Item = &'a Self>,
-        source: usize,
-        shape: Vec<usize>,
-    ) -> Self {
+    pub(crate) fn backwards<'a>(targets: impl Iterator<Item = &'a Self>, source: usize, shape: Vec<usize>) -> Self {
         let mut pieces = Vec::new();
         for (target, assembly) in targets.enumerate() {
             pieces.extend(
@@ -283,13 +280,9 @@ impl Piece {
         let axes = self.start.iter().enumerate().map(|(dim, &place)| {
             let along = self.axes.iter().enumerate().find(|(_, axis)| axis.from == Some(dim));
             match along {
-                Some((from, axis)) => Axis {
-                    place,
-                    size: axis.size,
-                    step: axis.stride,
-                    from: Some(from),
-                    stride: axis.step,
-                },
+                Some((from, axis)) => {
+                    Axis { place, size: axis.size, step: axis.stride, from: Some(from), stride: axis.step }
+                }
                 None => Axis::single(place),
             }
         });

@@ -160,9 +160,8 @@ fn step(made: Vec<Made>, kind: usize, dim: usize, size: usize) -> Vec<Made> {
             let split = |(assembly, dense): Made| {
                 let whole = assembly.shape[dim];
                 let at = size.min(whole);
-                [0..at, at..whole].map(|range| {
-                    (assembly.slice(dim, range.clone()).expect("in range"), dense.slice(dim, range))
-                })
+                [0..at, at..whole]
+                    .map(|range| (assembly.slice(dim, range.clone()).expect("in range"), dense.slice(dim, range)))
             };
             made.into_iter().flat_map(split).collect()
         }

@@ -71,7 +71,9 @@ pub enum RuleError {
         known: String,
     },
     /// A replacement with a lone dollar sign.
-    #[error("`$` in the replacement `{replacement}` names no group; write `$1`, `${{name}}`, or `$$` for the character")]
+    #[error(
+        "`$` in the replacement `{replacement}` names no group; write `$1`, `${{name}}`, or `$$` for the character"
+    )]
     LoneDollar {
         /// The replacement.
         replacement: String,

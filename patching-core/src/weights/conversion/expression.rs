@@ -220,7 +220,11 @@ mod tests {
     #[test]
     fn what_loses_nothing_is_inverted() {
         for (pattern, replacement, keys) in [
-            (r"^encoder\.layer\.(\d+)\.", "layers.$1.", &["encoder.layer.3.w", "encoder.layer.11.encoder.layer.1."][..]),
+            (
+                r"^encoder\.layer\.(\d+)\.",
+                "layers.$1.",
+                &["encoder.layer.3.w", "encoder.layer.11.encoder.layer.1."][..],
+            ),
             (r"^model\.", "", &["model.a", "model.model.b"]),
             (r"\.gamma$", ".weight", &["a.gamma", "gamma.gamma"]),
             (r"(?<block>h\d+)\.(attn|mlp)", "$2-$block", &["x.h12.attn.w", "h3.mlp"]),
@@ -252,14 +256,19 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let error = |expression, replacement| Expression::parse(expression, replacement).expect_err("wrong").to_string();
+        let error =
+            |expression, replacement| Expression::parse(expression, replacement).expect_err("wrong").to_string();
         assert_eq!(
             error(r"(a)(?<b>c)", "$2x"),
             "the replacement `$2x` names the group `2x`, but `(a)(?<b>c)` has `1`, `b`"
         );
         assert_eq!(error("a", "$1"), "the replacement `$1` names the group `1`, but `a` has no groups");
         assert!(error("a", "b$").starts_with("`$` in the replacement `b$` names no group"));
-        assert!(error("a(", "b").starts_with("`a(` is not a regular expression: unclosed group"), "{}", error("a(", "b"));
+        assert!(
+            error("a(", "b").starts_with("`a(` is not a regular expression: unclosed group"),
+            "{}",
+            error("a(", "b")
+        );
         assert!(error("", "b").contains("is empty"));
     }
 }

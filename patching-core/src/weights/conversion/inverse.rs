@@ -98,7 +98,14 @@ pub(crate) fn restore(tensors: &[Tensor<'_>], known: &Known<'_>) -> Result<Resto
             let parts = parts_of(remembered, tensors, &by_key, &done);
             if let Some(parts) = parts {
                 let assemblies: Vec<_> = remembered.targets.iter().map(|(_, assembly)| assembly).collect();
-                read_backwards(&remembered.sources, &parts, &assemblies, tensors, &remembered.operations, &mut restored)?;
+                read_backwards(
+                    &remembered.sources,
+                    &parts,
+                    &assemblies,
+                    tensors,
+                    &remembered.operations,
+                    &mut restored,
+                )?;
                 mark(&mut done, &parts);
             }
         }
@@ -183,7 +190,9 @@ fn read_backwards(
     }
     if operations.is_empty() {
         let pairs = stored.iter().zip(sources).filter(|(tensor, (key, _))| tensor.key != key);
-        restored.renamed.extend(pairs.map(|(tensor, (key, _))| RenamedKey { from: tensor.key.to_owned(), to: key.clone() }));
+        restored
+            .renamed
+            .extend(pairs.map(|(tensor, (key, _))| RenamedKey { from: tensor.key.to_owned(), to: key.clone() }));
     } else {
         restored.converted.push(ConvertedKey {
             sources: names(&stored),
@@ -233,8 +242,7 @@ fn by_rules(
     let resolution = resolve(known.rules, &PrefixChange::new(""), &views, &wanted);
     verify(&resolution, &views, &wanted)?;
 
-    let by_key: BTreeMap<&str, usize> =
-        rest.iter().filter_map(|&at| Some((tensors.get(at)?.key, at))).collect();
+    let by_key: BTreeMap<&str, usize> = rest.iter().filter_map(|&at| Some((tensors.get(at)?.key, at))).collect();
     let part = |key: &str| by_key.get(key).copied();
     for direct in &resolution.direct {
         if let (Some(view), Some(at)) = (views.get(direct.tensor), part(&direct.target)) {
@@ -330,7 +338,8 @@ fn propose(tensors: &[&Tensor<'_>], known: &Known<'_>) -> Result<Vec<Proposed>, 
             proposed.extend(all().map(|tensor| as_it_is(tensor)));
             continue;
         }
-        let shapes = targets.values().map(|items| items.values().map(|tensor| tensor.shape.to_vec()).collect()).collect();
+        let shapes =
+            targets.values().map(|items| items.values().map(|tensor| tensor.shape.to_vec()).collect()).collect();
         let key = |source: usize, index: usize| name.key(rule, Side::Sources, source, index);
         let shapes = source_shapes(converter, shapes, &key, known.unpatched).map_err(|reason| {
             let first = all().next();

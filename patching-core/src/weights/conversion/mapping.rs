@@ -35,10 +35,15 @@ impl ConversionMapping {
     ///
     /// When a rule cannot work, whatever the checkpoint; the error names the rule and the reason.
     pub fn new(rules: impl IntoIterator<Item = impl Into<WeightTransform>>) -> Result<Self, ConversionError> {
-        let rules: Vec<_> = rules.into_iter().map(|rule| Rule::new(rule.into()).map(Arc::new)).collect::<Result<_, _>>()?;
+        let rules: Vec<_> =
+            rules.into_iter().map(|rule| Rule::new(rule.into()).map(Arc::new)).collect::<Result<_, _>>()?;
         for (at, rule) in rules.iter().enumerate() {
             for (pattern, other) in rule.sources().flat_map(|source| {
-                rules.iter().take(at).filter(move |other| other.sources().any(|taken| taken == source)).map(move |other| (source, other))
+                rules
+                    .iter()
+                    .take(at)
+                    .filter(move |other| other.sources().any(|taken| taken == source))
+                    .map(move |other| (source, other))
             }) {
                 let (pattern, other) = (pattern.text().to_owned(), other.transform.to_string());
                 return Err(rule.transform.invalid(RuleError::DuplicateSource { pattern, other }));
@@ -217,7 +222,8 @@ fn stars(source: &Pattern, target: &Pattern, expected: &'static str) -> RuleErro
 
 impl Converter {
     fn new(converter: &WeightConverter) -> Result<Self, RuleError> {
-        let parse = |patterns: &[String]| patterns.iter().map(|text| Pattern::parse(text)).collect::<Result<Vec<_>, _>>();
+        let parse =
+            |patterns: &[String]| patterns.iter().map(|text| Pattern::parse(text)).collect::<Result<Vec<_>, _>>();
         let (sources, targets) = (parse(&converter.sources)?, parse(&converter.targets)?);
         let (Some(first_source), Some(first_target)) = (sources.first(), targets.first()) else {
             return Err(if sources.is_empty() { RuleError::NoSources } else { RuleError::NoTargets });
@@ -259,7 +265,8 @@ impl Converter {
 }
 
 fn repeated(patterns: &[Pattern]) -> Option<String> {
-    let twice = patterns.iter().enumerate().find(|(at, pattern)| patterns.iter().take(*at).any(|other| other == *pattern));
+    let twice =
+        patterns.iter().enumerate().find(|(at, pattern)| patterns.iter().take(*at).any(|other| other == *pattern));
     twice.map(|(_, pattern)| pattern.text().to_owned())
 }
 
@@ -274,8 +281,7 @@ fn check_operations(
     let (mut listed, mut merged, mut split) = (merges, false, false);
     let mut made = sources;
     for operation in operations {
-        let refuse =
-            |reason: String| Err(RuleError::Operation { operation: operation.to_string(), reason });
+        let refuse = |reason: String| Err(RuleError::Operation { operation: operation.to_string(), reason });
         if split {
             return refuse("comes after `SplitModulelist`, expected before".to_owned());
         }

@@ -93,9 +93,9 @@ fn before(
             *merged = counts.reduce(usize::max).or(*merged);
             each(&|mut shape| (merge.dim < shape.len()).then(|| shape.remove(merge.dim)).map(|_| shape))
         }
-        ConversionOperation::SplitModulelist(split) => each(&|mut shape| {
-            (split.dim <= shape.len()).then(|| shape.insert(split.dim, None)).map(|()| shape)
-        }),
+        ConversionOperation::SplitModulelist(split) => {
+            each(&|mut shape| (split.dim <= shape.len()).then(|| shape.insert(split.dim, None)).map(|()| shape))
+        }
         ConversionOperation::Concatenate(concatenate) => {
             let joined = after.first().cloned().flatten();
             let parts = (0..inputs).map(|part| {
@@ -152,7 +152,10 @@ pub(crate) fn run(
                 let sizes = |shape: &[usize]| {
                     let size = dimension(shape, chunk.dim)?;
                     if !size.is_multiple_of(targets) {
-                        return Err(format!("{size}, dimension {} of {shape:?}, is not {targets} equal parts", chunk.dim));
+                        return Err(format!(
+                            "{size}, dimension {} of {shape:?}, is not {targets} equal parts",
+                            chunk.dim
+                        ));
                     }
                     Ok(vec![size / targets; targets])
                 };
@@ -173,7 +176,8 @@ pub(crate) fn run(
                 divide(&streams, split.dim, targets, sizes).map_err(failed)?
             }
             ConversionOperation::MergeModulelist(merge) => {
-                let stacked = streams.into_iter().map(|stream| Ok(vec![Assembly::stack(stream, merge.dim).map_err(failed)?]));
+                let stacked =
+                    streams.into_iter().map(|stream| Ok(vec![Assembly::stack(stream, merge.dim).map_err(failed)?]));
                 stacked.collect::<Result<_, StepError>>()?
             }
             ConversionOperation::SplitModulelist(split) => {
@@ -199,9 +203,9 @@ pub(crate) fn run(
                     let mut items = Vec::with_capacity(stream.len());
                     for item in stream {
                         let needed = !transpose.if_needed
-                            || is_needed(&item.shape, dim0, dim1, expected.after(number, at)).map_err(failed)?.ok_or_else(
-                                || StepError::Ambiguous { dim0, dim1, shape: item.shape.clone() },
-                            )?;
+                            || is_needed(&item.shape, dim0, dim1, expected.after(number, at))
+                                .map_err(failed)?
+                                .ok_or_else(|| StepError::Ambiguous { dim0, dim1, shape: item.shape.clone() })?;
                         items.push(if needed { item.swap(dim0, dim1).map_err(failed)? } else { item });
                     }
                     swapped.push(items);
@@ -270,7 +274,10 @@ fn is_needed(
     let fits = |shape: &[usize]| {
         expected.is_none_or(|expected| {
             expected.len() == shape.len()
-                && expected.iter().zip(shape).all(|(expected, found)| expected.is_none_or(|expected| expected == *found))
+                && expected
+                    .iter()
+                    .zip(shape)
+                    .all(|(expected, found)| expected.is_none_or(|expected| expected == *found))
         })
     };
     Ok(match (fits(shape), fits(&swapped)) {

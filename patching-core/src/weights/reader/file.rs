@@ -80,11 +80,7 @@ impl WeightFile {
 }
 
 /// `len` bytes, filled by `fill`, that lie right for elements of `size` bytes.
-pub(crate) fn aligned<E>(
-    size: usize,
-    len: usize,
-    fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
-) -> Result<Bytes, E> {
+pub(crate) fn aligned<E>(size: usize, len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Bytes, E> {
     match size {
         1 => elements::<u8, E>(len, fill),
         2 => elements::<u16, E>(len, fill),
@@ -93,10 +89,7 @@ pub(crate) fn aligned<E>(
     }
 }
 
-fn elements<T: Pod + Send + Sync, E>(
-    len: usize,
-    fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
-) -> Result<Bytes, E> {
+fn elements<T: Pod + Send + Sync, E>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Bytes, E> {
     let mut elements = vec![T::zeroed(); len / size_of::<T>()];
     fill(bytemuck::cast_slice_mut(&mut elements))?;
     Ok(Bytes::from_elems(elements))

@@ -62,15 +62,13 @@ pub(super) fn build(
             return;
         }
     };
-    let keys: Vec<String> =
-        targets.iter().flat_map(|target| &target.items).map(|&key| key.to_owned()).collect();
+    let keys: Vec<String> = targets.iter().flat_map(|target| &target.items).map(|&key| key.to_owned()).collect();
     let fail = |resolution: &mut Resolution, problem: ConversionProblem| {
         resolution.failed.extend(keys.iter().cloned());
         resolution.problems.push(problem);
     };
 
-    let shapes: Vec<_> =
-        targets.iter().map(|target| locate.wanted.get(target.items.first()?).copied()).collect();
+    let shapes: Vec<_> = targets.iter().map(|target| locate.wanted.get(target.items.first()?).copied()).collect();
     let expected = Expectations::new(&converter.operations, converter.sources.len(), &shapes);
     let found = group.sources.values().map(BTreeMap::len).sum();
     let length = match converter.merges {
@@ -99,7 +97,8 @@ pub(super) fn build(
             if group.renamed { undone(bound, &key) } else { key }
         };
         let missing: Vec<_> = missing().take(LISTED).map(original).collect();
-        let known: Vec<_> = resolution.unexpected.iter().filter_map(|&at| tensors.get(at)).map(|tensor| tensor.key).collect();
+        let known: Vec<_> =
+            resolution.unexpected.iter().filter_map(|&at| tensors.get(at)).map(|tensor| tensor.key).collect();
         let near = missing.first().map(|key| near(key, &known)).unwrap_or_default();
         wrong.push(ConversionProblem::MissingSources { targets: keys.clone(), missing, count, found, near });
     }
@@ -181,9 +180,10 @@ pub(super) fn build(
     let Ok(made) = carry_out(&|number, shape| Assembly::whole(number, shape.to_vec())) else {
         return;
     };
-    let fitting = targets.iter().zip(made).flat_map(|(target, stream)| {
-        target.items.iter().map(|&key| key.to_owned()).zip(stream).collect::<Vec<_>>()
-    });
+    let fitting = targets
+        .iter()
+        .zip(made)
+        .flat_map(|(target, stream)| target.items.iter().map(|&key| key.to_owned()).zip(stream).collect::<Vec<_>>());
     let fitting: Vec<_> = fitting.filter(|(key, _)| !resolution.failed.contains(key)).collect();
     let changed = targets.first().and_then(|target| Some((target.named.as_str(), *target.items.first()?)));
     let own_keys = stored.iter().map(|tensor| match changed {
