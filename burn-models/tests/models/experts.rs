@@ -1,4 +1,4 @@
-use crate::support::{Case, TOLERANCE, assert_close, bits, device, devices, difference};
+use crate::support::{Case, TOLERANCE, assert_close, bits, device, devices, difference, tensors};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use burn_models::auto::AutoModelForCausalLM;
 use burn_models::config::DecoderConfig;
@@ -13,7 +13,7 @@ use burn_models::models::CausalLM;
 use burn_models::qwen2_moe::{Qwen2MoeConfig, Qwen2MoeFeedForward, Qwen2MoeForCausalLM, Qwen2MoeModel};
 use burn_models::{LanguageModelOutput, MoeCausalLMOutputWithPast, TextInputs};
 use patching_core::prelude::*;
-use patching_core::weights::{LoadOptions, PreTrainedModel, PretrainedConfig};
+use patching_core::weights::{CheckpointLayout, LoadOptions, PreTrainedModel, PretrainedConfig, SaveOptions};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const NAMES: [&str; 3] = ["eager", "grouped_mm", "batched_mm"];
@@ -336,4 +336,37 @@ fn scores_and_indices_are_what_the_logits_say() {
             }
         }
     }
+}
+
+/// Published checkpoints hold the experts one by one; both forms are the same model, and each is saved as it was.
+#[test]
+fn both_forms_of_a_checkpoint_are_one_model() {
+    fn check<M: PreTrainedModel>(name: &'static str) {
+        let device = device();
+        let case = Case::new(name);
+        let published = tensors(&case.folder().join("model.safetensors"));
+        let fused = tensors(&case.checkpoint().join("model.safetensors"));
+        assert_ne!(published.len(), fused.len(), "the forms differ");
+        for (folder, expected) in [(case.folder(), &published), (case.checkpoint(), &fused)] {
+            let (model, report) = M::from_pretrained_with(folder, &device, &LoadOptions::new()).expect("loads");
+            assert!(report.missing.is_empty() && report.unexpected.is_empty(), "{report}");
+            let dir = tempfile::tempdir().expect("a folder");
+            model.save_pretrained(dir.path()).expect("saves");
+            assert_eq!(&tensors(&dir.path().join("model.safetensors")), expected, "{name}");
+            let as_model = SaveOptions::new().layout(CheckpointLayout::Model);
+            model.save_pretrained_with(dir.path(), &as_model).expect("saves");
+            assert_eq!(tensors(&dir.path().join("model.safetensors")), fused, "{name} as the model has it");
+        }
+        // one that was never loaded is saved as published
+        let model =
+            M::from_config(&M::Config::from_pretrained(case.folder()).expect("valid"), &device).expect("constructs");
+        let dir = tempfile::tempdir().expect("a folder");
+        model.save_pretrained(dir.path()).expect("saves");
+        let saved = tensors(&dir.path().join("model.safetensors"));
+        assert!(saved.keys().eq(published.keys()), "{name}");
+    }
+    check::<Qwen2MoeForCausalLM>("qwen2_moe");
+    check::<Qwen2MoeForCausalLM>("qwen2_moe-norm");
+    check::<Qwen2MoeForCausalLM>("qwen2_moe-gradients");
+    check::<MixtralForCausalLM>("mixtral");
 }
