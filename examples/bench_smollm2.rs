@@ -7,73 +7,13 @@
 //! `PYTHON` is an interpreter with torch and transformers; without it only our side is measured. The first lines
 //! tell what loading costs in time and memory, measured before anything else ran.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::Device;
 use burn_models::llama::LlamaForCausalLM;
 use burn_models::{LogitsToKeep, TextInputs};
 use patching_core::prelude::*;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use side_by_side::{Error, PAUSE, Reference, TOKENS, ids, median, milliseconds};
 
-/// Tokens that are decoded in one turn; the median counts.
-const TOKENS: usize = 10;
-/// Between one side's turn and the other's.
-const PAUSE: Duration = Duration::from_millis(300);
-
-type Error = Box<dyn std::error::Error>;
-
-/// The reference, waiting for the name of what to run.
-struct Reference {
-    process: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
-
-impl Reference {
-    fn start(python: &str, folder: &str) -> Result<Self, Error> {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/bench_reference.py");
-        let mut process =
-            Command::new(python).args([script, folder]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let to = process.stdin.take().ok_or("no standard input")?;
-        let from = BufReader::new(process.stdout.take().ok_or("no standard output")?);
-        let mut reference = Self { process, to, from };
-        reference.line()?;
-        Ok(reference)
-    }
-
-    fn line(&mut self) -> Result<String, Error> {
-        let mut line = String::new();
-        if self.from.read_line(&mut line)? == 0 {
-            return Err("the reference ended".into());
-        }
-        Ok(line)
-    }
-
-    fn run(&mut self, name: &str) -> Result<f64, Error> {
-        writeln!(self.to, "{name}")?;
-        Ok(self.line()?.trim().parse()?)
-    }
-}
-
-impl Drop for Reference {
-    fn drop(&mut self) {
-        // it waits for input for ever otherwise
-        self.process.kill().ok();
-        self.process.wait().ok();
-    }
-}
-
-fn milliseconds<T>(run: impl FnOnce() -> T) -> (f64, T) {
-    let start = Instant::now();
-    let result = run();
-    (start.elapsed().as_secs_f64() * 1e3, result)
-}
-
-fn median(times: &[f64]) -> f64 {
-    let mut times = times.to_vec();
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
-}
+mod side_by_side;
 
 /// Resident memory and its peak, in MB.
 fn memory() -> (f64, f64) {
@@ -83,11 +23,6 @@ fn memory() -> (f64, f64) {
         line.split_whitespace().next().and_then(|kb| kb.parse::<f64>().ok()).unwrap_or(0.0) * 1024.0 / 1e6
     };
     (field("VmRSS:"), field("VmHWM:"))
-}
-
-fn ids(from: usize, to: usize) -> Tensor<2, Int> {
-    let ids: Vec<i64> = (from..to).map(|i| (i as i64 * 7919 + 13) % 49152).collect();
-    Tensor::<1, Int>::from_data(ids.as_slice(), &Device::flex()).unsqueeze()
 }
 
 fn load(folder: &str, implementation: &str) -> Result<LlamaForCausalLM, Error> {
@@ -129,7 +64,6 @@ fn main() -> Result<(), Error> {
     let mut reference = option("--python").map(|python| Reference::start(&python, &folder)).transpose()?;
     for round in 0..rounds + 2 {
         for (n, name) in names.iter().enumerate() {
-            // threads of the other side wait for work for a while, awake
             std::thread::sleep(PAUSE);
             let (time, result) = match *name {
                 "prefill" => milliseconds(|| sdpa.forward(ids(0, 128), &off).map(drop)),

@@ -63,7 +63,7 @@ pub use burn_models;
 pub use patching_core;
 pub use patching_core::prelude;
 pub use patching_core::{
-    CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class,
+    CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class, replaces,
 };
 
 /// The README's code, compiled and run with the documentation tests.
@@ -75,3 +75,8 @@ pub struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/your-own-model.md")]
 pub struct YourOwnModel;
+
+/// The comparison with Transformers, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/from-transformers.md")]
+pub struct FromTransformers;

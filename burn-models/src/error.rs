@@ -14,6 +14,10 @@ pub enum ForwardError {
     #[error(transparent)]
     Config(#[from] ConfigError),
 
+    /// The experts that a call was to be forced to cannot be used.
+    #[error(transparent)]
+    Routing(#[from] crate::routing::RoutingError),
+
     /// Neither token ids nor embeddings, or both.
     #[error("exactly one of `input_ids` and `inputs_embeds` is expected, found {found}")]
     Inputs {

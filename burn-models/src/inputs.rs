@@ -1,4 +1,5 @@
 use crate::layers::Cache;
+use crate::routing::ExpertRouting;
 use burn::tensor::{Int, Tensor};
 
 /// What a text model's `forward` is given.
@@ -27,6 +28,8 @@ pub struct TextInputs {
     pub position_ids: Option<Tensor<2, Int>>,
     /// What the model has seen before; it comes back in the output, grown.
     pub cache: Option<Cache>,
+    /// The experts that this call is forced to, one set for each token and sparse layer; none: the routers choose.
+    pub expert_routing: Option<ExpertRouting>,
     /// The expected answers, for a loss.
     pub labels: Option<Labels>,
     /// The positions for which a language model head computes logits.
@@ -85,6 +88,12 @@ impl TextInputs {
     /// Goes on after what `cache` has seen.
     pub fn cache(mut self, cache: impl Into<Option<Cache>>) -> Self {
         self.cache = cache.into();
+        self
+    }
+
+    /// Forces this call to these experts; nothing of it stays in the model.
+    pub fn expert_routing(mut self, routing: impl Into<Option<ExpertRouting>>) -> Self {
+        self.expert_routing = routing.into();
         self
     }
 

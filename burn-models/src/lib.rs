@@ -43,11 +43,17 @@ mod inputs;
 pub mod layers;
 pub mod llama;
 pub mod mistral;
+pub mod mixtral;
 pub mod models;
 mod outputs;
 pub mod qwen2;
+pub mod qwen2_moe;
 pub mod qwen3;
+pub mod routing;
 
 pub use error::{ForwardError, did_you_mean};
 pub use inputs::{Labels, LogitsToKeep, TextInputs};
-pub use outputs::{BaseModelOutputWithPast, CausalLMOutputWithPast, SequenceClassifierOutputWithPast};
+pub use outputs::{
+    BaseModelOutputWithPast, CausalLMOutputWithPast, DecoderOutput, LanguageModelOutput, MoeCausalLMOutputWithPast,
+    MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast, SequenceClassifierOutputWithPast,
+};

@@ -1,6 +1,6 @@
 use crate::layers::Cache;
-use burn::tensor::Tensor;
-use patching_core::capture::OutputValue;
+use burn::tensor::{Int, Tensor};
+use patching_core::capture::{OutputTuple, OutputValue};
 use patching_core::prelude::*;
 
 #[diagnostic::do_not_recommend]
@@ -52,3 +52,144 @@ pub struct SequenceClassifierOutputWithPast {
     /// The attention weights of each layer, `[batch, heads, query, key]`.
     pub attentions: Captured<Tensor<4>>,
 }
+
+/// What a decoder with mixtures of experts gives without a head.
+#[derive(Clone, Debug, ModelOutput)]
+pub struct MoeModelOutputWithPast {
+    /// The hidden states after the final norm, `[batch, seq, hidden]`.
+    pub last_hidden_state: Tensor<3>,
+    /// What the model has seen, if that was to be kept.
+    pub cache: Option<Cache>,
+    /// The input of the first layer and the output of each, `[batch, seq, hidden]`.
+    pub hidden_states: Captured<Tensor<3>>,
+    /// The attention weights of each layer, `[batch, heads, query, key]`.
+    pub attentions: Captured<Tensor<4>>,
+    /// The raw logits of each router, `[batch * seq, experts]`; only layers that have experts count.
+    pub router_logits: Captured<Tensor<2>>,
+    /// How much each chosen expert counts, `[batch * seq, top k]`, as `router_logits`.
+    pub router_scores: Captured<Tensor<2>>,
+    /// The experts chosen, `[batch * seq, top k]`, as `router_logits`.
+    pub router_indices: Captured<Tensor<2, Int>>,
+}
+
+/// What a language model with mixtures of experts gives.
+#[derive(Clone, Debug, ModelOutput)]
+pub struct MoeCausalLMOutputWithPast {
+    /// The mean cross entropy of the next tokens, `[1]`, if labels were given; with `aux_loss`, where there is one,
+    /// times the config's `router_aux_loss_coef`.
+    pub loss: Option<Tensor<1>>,
+    /// How unevenly the experts are used, `[1]`, if the router logits of all layers were recorded. It is computed from
+    /// what was recorded, so it has a gradient unless that is detached.
+    pub aux_loss: Option<Tensor<1>>,
+    /// The scores of the next token, `[batch, positions kept, vocabulary]`.
+    pub logits: Tensor<3>,
+    /// What the model has seen, if that was to be kept.
+    pub cache: Option<Cache>,
+    /// The input of the first layer and the output of each, `[batch, seq, hidden]`.
+    pub hidden_states: Captured<Tensor<3>>,
+    /// The attention weights of each layer, `[batch, heads, query, key]`.
+    pub attentions: Captured<Tensor<4>>,
+    /// The raw logits of each router, `[batch * seq, experts]`; only layers that have experts count.
+    pub router_logits: Captured<Tensor<2>>,
+    /// How much each chosen expert counts, `[batch * seq, top k]`, as `router_logits`.
+    pub router_scores: Captured<Tensor<2>>,
+    /// The experts chosen, `[batch * seq, top k]`, as `router_logits`.
+    pub router_indices: Captured<Tensor<2, Int>>,
+}
+
+/// What a classifier of sequences with mixtures of experts gives.
+#[derive(Clone, Debug, ModelOutput)]
+pub struct MoeSequenceClassifierOutputWithPast {
+    /// The loss, `[1]`, if labels were given.
+    pub loss: Option<Tensor<1>>,
+    /// The scores of the labels, `[batch, labels]`.
+    pub logits: Tensor<2>,
+    /// What the model has seen, if that was to be kept.
+    pub cache: Option<Cache>,
+    /// The input of the first layer and the output of each, `[batch, seq, hidden]`.
+    pub hidden_states: Captured<Tensor<3>>,
+    /// The attention weights of each layer, `[batch, heads, query, key]`.
+    pub attentions: Captured<Tensor<4>>,
+    /// The raw logits of each router, `[batch * seq, experts]`; only layers that have experts count.
+    pub router_logits: Captured<Tensor<2>>,
+    /// How much each chosen expert counts, `[batch * seq, top k]`, as `router_logits`.
+    pub router_scores: Captured<Tensor<2>>,
+    /// The experts chosen, `[batch * seq, top k]`, as `router_logits`.
+    pub router_indices: Captured<Tensor<2, Int>>,
+}
+
+/// What every decoder gives without a head, whatever else it gives.
+pub trait DecoderOutput: ModelOutput {
+    /// The hidden states after the final norm, `[batch, seq, hidden]`.
+    fn last_hidden_state(&self) -> &Tensor<3>;
+
+    /// Takes what the model has seen, if that was to be kept.
+    fn take_cache(&mut self) -> Option<Cache>;
+}
+
+/// What every language model gives, whatever else it gives.
+pub trait LanguageModelOutput: Clone + std::fmt::Debug {
+    /// The scores of the next token, `[batch, positions kept, vocabulary]`.
+    fn logits(&self) -> &Tensor<3>;
+
+    /// The loss, `[1]`, if labels were given.
+    fn loss(&self) -> Option<&Tensor<1>>;
+
+    /// The input of the first layer and the output of each, `[batch, seq, hidden]`.
+    fn hidden_states(&self) -> &Captured<Tensor<3>>;
+
+    /// The attention weights of each layer, `[batch, heads, query, key]`.
+    fn attentions(&self) -> &Captured<Tensor<4>>;
+
+    /// Takes what the model has seen, if that was to be kept.
+    fn take_cache(&mut self) -> Option<Cache>;
+
+    /// The fields that are present, in the reference's order.
+    fn as_tuple(&self) -> OutputTuple;
+}
+
+macro_rules! decoder_output {
+    ($($output:ty),*) => { $(
+        impl DecoderOutput for $output {
+            fn last_hidden_state(&self) -> &Tensor<3> {
+                &self.last_hidden_state
+            }
+
+            fn take_cache(&mut self) -> Option<Cache> {
+                self.cache.take()
+            }
+        }
+    )* };
+}
+decoder_output!(BaseModelOutputWithPast, MoeModelOutputWithPast);
+
+macro_rules! language_model_output {
+    ($($output:ty),*) => { $(
+        impl LanguageModelOutput for $output {
+            fn logits(&self) -> &Tensor<3> {
+                &self.logits
+            }
+
+            fn loss(&self) -> Option<&Tensor<1>> {
+                self.loss.as_ref()
+            }
+
+            fn hidden_states(&self) -> &Captured<Tensor<3>> {
+                &self.hidden_states
+            }
+
+            fn attentions(&self) -> &Captured<Tensor<4>> {
+                &self.attentions
+            }
+
+            fn take_cache(&mut self) -> Option<Cache> {
+                self.cache.take()
+            }
+
+            fn as_tuple(&self) -> OutputTuple {
+                self.to_tuple()
+            }
+        }
+    )* };
+}
+language_model_output!(CausalLMOutputWithPast, MoeCausalLMOutputWithPast);

@@ -7,6 +7,8 @@ mod configs;
 #[cfg(feature = "capture")]
 #[path = "models/dry_run.rs"]
 mod dry_run;
+#[path = "models/experts.rs"]
+mod experts;
 #[path = "models/generation.rs"]
 mod generation;
 #[path = "models/heads.rs"]
@@ -15,11 +17,17 @@ mod heads;
 mod inputs;
 #[path = "models/parity.rs"]
 mod parity;
+#[path = "models/patched.rs"]
+mod patched;
 #[cfg(feature = "flex")]
 #[path = "models/precision.rs"]
 mod precision;
 #[path = "models/real.rs"]
 mod real;
+#[path = "models/replacements.rs"]
+mod replacements;
+#[path = "models/routing.rs"]
+mod routing;
 mod support;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]

@@ -3,6 +3,7 @@
 //! | macro | written on | what it does |
 //! | --- | --- | --- |
 //! | [`#[module_class]`](macro@module_class) | an `impl` block with `new` and `forward` | makes a kind of submodule that slots can hold |
+//! | [`#[replaces(Class)]`](macro@replaces) | an `impl` block with `new` and `forward` | lets a module stand in for a class |
 //! | [`#[derive(CanRecordOutputs)]`](derive@CanRecordOutputs) | a base model's struct | declares what it can record |
 //! | [`#[capture_outputs]`](macro@capture_outputs) | a base model's `forward` | records what a call asks for |
 //! | [`#[merge_with_config_defaults]`](macro@merge_with_config_defaults) | a method of a model | fills optional arguments from the config |
@@ -22,6 +23,7 @@ mod config_defaults;
 mod merge_with_config_defaults;
 mod model_output;
 mod module_class;
+mod replaces;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -56,6 +58,32 @@ use shared::{Failure, root};
 #[proc_macro_attribute]
 pub fn module_class(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute(args, item, module_class::entry)
+}
+
+/// Lets a module stand in for module classes: slots of theirs can hold it, and patches can put it there.
+///
+/// ```ignore
+/// #[derive(Module, Debug)]
+/// pub struct FusedAttention { qkv_proj: Linear, o_proj: Linear }
+///
+/// #[replaces(LlamaAttention)]
+/// impl FusedAttention {
+///     pub fn new(config: &LlamaConfig, layer_idx: usize, init: &Init) -> Self { /* … */ }
+///     pub fn forward(&self, hidden_states: Tensor<3>, context: &mut LayerContext) -> (Tensor<3>, Option<Tensor<4>>) { /* … */ }
+/// }
+///
+/// register_patch_mapping([("LlamaAttention", class::<FusedAttention>())])?;
+/// ```
+///
+/// `new` and `forward` take and return what those of the class do; the compiler checks it. They may be generic, as
+/// long as they fit: `#[replaces(LlamaAttention, MistralAttention)]` with `new<C: DecoderConfig>(config: &C, …)` stands in
+/// for both. What it returns is recorded as the class's would be.
+///
+/// A replacement that wraps what it replaces has a field `Slot<LlamaAttention>` and makes it with `LlamaAttention::slot(…)`
+/// in its own `new`: there the original is meant. Such a field adds nothing to the keys of a checkpoint.
+#[proc_macro_attribute]
+pub fn replaces(args: TokenStream, item: TokenStream) -> TokenStream {
+    attribute(args, item, replaces::entry)
 }
 
 /// Records, in a call of a base model's `forward`, what the call asks for, and puts it into the output struct.

@@ -7,6 +7,8 @@ extern crate self as patching_core;
 
 pub mod capture;
 pub mod class;
+mod names;
+pub mod patch;
 pub mod prelude;
 pub mod weights;
 
@@ -23,11 +25,12 @@ pub mod __private {
     pub use crate::capture::run::{IsResult, Options, Runner, Runs, plan};
     pub use crate::capture::{Argument, Call, Field, NoTensor, Raw, enter, is_complete};
     pub use crate::class::{ClassName, Construct, Erased, Failed, Hooked};
+    pub use crate::patch::{Replacement, ReplacementClass};
     pub use burn::module::Module;
     pub use burn::tensor::Device;
     pub use inventory;
 }
 
 pub use capture_macros::{
-    CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class,
+    CanRecordOutputs, ConfigDefaults, ModelOutput, capture_outputs, merge_with_config_defaults, module_class, replaces,
 };

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 /// Each way in which the reference was run.
-const CASES: [&str; 11] = [
+const CASES: [&str; 14] = [
     "llama",
     "llama-attn-only",
     "llama-base",
@@ -17,7 +17,10 @@ const CASES: [&str; 11] = [
     "llama-untied-last",
     "llama3-rope",
     "mistral",
+    "mixtral",
     "qwen2",
+    "qwen2_moe",
+    "qwen2_moe-norm",
 ];
 
 /// Runs a case and compares the saved outputs and the saved order with the reference's.
@@ -53,8 +56,10 @@ fn heads_and_their_losses_are_the_reference_s() {
         "llama-classes",
         "llama-linear",
         "mistral-labels",
+        "mixtral-gradients",
         "qwen2-classes",
         "qwen2-windows",
+        "qwen2_moe-gradients",
         "qwen3-regression",
         "qwen3-windows",
     ] {

@@ -45,7 +45,14 @@ fn eager_attention_has_nothing_to_leave() {
 #[cfg(feature = "capture")]
 #[test]
 fn shapes_are_those_of_a_run() {
-    let case = Case::new("llama");
+    for (name, values) in [("llama", 7), ("qwen2_moe", 12)] {
+        assert_eq!(shapes_of(&Case::new(name)), values, "{name}");
+    }
+}
+
+/// Compares what is planned with what is recorded; how many values there are.
+#[cfg(feature = "capture")]
+fn shapes_of(case: &Case) -> usize {
     let mut args = case.capture();
     args.push("--json".to_owned());
     let ran: Value = serde_json::from_str(&succeed(&args)).expect("JSON");
@@ -63,7 +70,7 @@ fn shapes_are_those_of_a_run() {
             compared += 1;
         }
     }
-    assert_eq!(compared, 7);
+    compared
 }
 
 #[cfg(feature = "capture")]

@@ -119,6 +119,8 @@ pub(crate) struct Case {
     pub(crate) meta: Value,
     /// Keeps the folder that `model` makes.
     assembled: Option<tempfile::TempDir>,
+    /// The checkpoint with all experts of a layer in one tensor, where there is one.
+    fused: Option<PathBuf>,
 }
 
 impl Case {
@@ -137,12 +139,17 @@ impl Case {
             copy(folder.with_file_name("llama").join("model.safetensors"));
             assembled
         });
-        Self { name: name.to_owned(), folder, meta, assembled }
+        let fused = Some(folder.join("fused")).filter(|fused| fused.exists());
+        Self { name: name.to_owned(), folder, meta, assembled, fused }
     }
 
     /// A folder with config and weights.
     pub(crate) fn model(&self) -> &Path {
-        self.assembled.as_ref().map_or(&self.folder, |assembled| assembled.path())
+        match (&self.assembled, &self.fused) {
+            (Some(assembled), _) => assembled.path(),
+            (None, Some(fused)) => fused,
+            (None, None) => &self.folder,
+        }
     }
 
     pub(crate) fn inputs(&self) -> PathBuf {

@@ -147,6 +147,15 @@ impl AnyModel {
         each!(self, model => model.set_attn_implementation(name))
     }
 
+    /// Chooses the implementation of mixtures of experts.
+    ///
+    /// # Errors
+    ///
+    /// An unknown name is an error that lists the choices; a model without experts refuses every name.
+    pub fn set_experts_implementation(&mut self, name: &str) -> Result<(), config::ConfigError> {
+        each!(self, model => model.set_experts_implementation(name))
+    }
+
     /// Saves the model to the folder `dir`.
     ///
     /// # Errors

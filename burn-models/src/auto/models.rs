@@ -1,14 +1,12 @@
-use super::{AutoError, Family, Head};
-use crate::config::{self, DecoderConfig, GeneralConfig};
+use super::{AutoCaptures, AutoCausalLMOutput, AutoError, AutoModelOutput, AutoSequenceClassifierOutput, Family, Head};
+use crate::config::{self, DecoderConfig, GeneralConfig, TokenIds};
 use crate::generation::{self, GenerateError, GenerateOutput, GenerationConfig, Step};
-use crate::models::{BaseModel, Decoder};
-use crate::{
-    BaseModelOutputWithPast, CausalLMOutputWithPast, ForwardError, SequenceClassifierOutputWithPast, TextInputs,
-};
-use crate::{llama, mistral, qwen2, qwen3};
+use crate::models::{BaseModel, CausalLM, Decoder};
+use crate::{ForwardError, TextInputs};
+use crate::{llama, mistral, mixtral, qwen2, qwen2_moe, qwen3};
 use burn::module::Module;
 use burn::tensor::Device;
-use patching_core::capture::{CapturePlan, Captures};
+use patching_core::capture::CapturePlan;
 use patching_core::prelude::*;
 use patching_core::weights::{LoadOptions, LoadReport, SaveError, SaveOptions, SaveReport};
 use std::ops::ControlFlow;
@@ -142,9 +140,9 @@ macro_rules! auto_model {
                 &self,
                 inputs: impl Into<TextInputs>,
                 kwargs: &ForwardKwargs,
-            ) -> Result<Captures<BaseModelOutputWithPast>, ForwardError> {
+            ) -> Result<AutoCaptures, ForwardError> {
                 let inputs = inputs.into();
-                match self { $(Self::$family(model) => model.base().captures(inputs, kwargs)),* }
+                match self { $(Self::$family(model) => model.base().captures(inputs, kwargs).map(Into::into)),* }
             }
 
             /// Chooses the attention implementation.
@@ -154,6 +152,15 @@ macro_rules! auto_model {
             /// An unknown name is an error that lists the choices.
             pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), config::ConfigError> {
                 match self { $(Self::$family(model) => model.base_mut().set_attn_implementation(name)),* }
+            }
+
+            /// Chooses the implementation of mixtures of experts.
+            ///
+            /// # Errors
+            ///
+            /// An unknown name is an error that lists the choices; a model without experts refuses every name.
+            pub fn set_experts_implementation(&mut self, name: &str) -> Result<(), config::ConfigError> {
+                match self { $(Self::$family(model) => model.base_mut().set_experts_implementation(name)),* }
             }
         }
 
@@ -170,7 +177,9 @@ auto_model! {
     AutoModel {
         Llama(llama::LlamaModel),
         Mistral(mistral::MistralModel),
+        Mixtral(mixtral::MixtralModel),
         Qwen2(qwen2::Qwen2Model),
+        Qwen2Moe(qwen2_moe::Qwen2MoeModel),
         Qwen3(qwen3::Qwen3Model),
     }
 }
@@ -180,7 +189,9 @@ auto_model! {
     AutoModelForCausalLM {
         Llama(llama::LlamaForCausalLM),
         Mistral(mistral::MistralForCausalLM),
+        Mixtral(mixtral::MixtralForCausalLM),
         Qwen2(qwen2::Qwen2ForCausalLM),
+        Qwen2Moe(qwen2_moe::Qwen2MoeForCausalLM),
         Qwen3(qwen3::Qwen3ForCausalLM),
     }
 }
@@ -190,7 +201,9 @@ auto_model! {
     AutoModelForSequenceClassification {
         Llama(llama::LlamaForSequenceClassification),
         Mistral(mistral::MistralForSequenceClassification),
+        Mixtral(mixtral::MixtralForSequenceClassification),
         Qwen2(qwen2::Qwen2ForSequenceClassification),
+        Qwen2Moe(qwen2_moe::Qwen2MoeForSequenceClassification),
         Qwen3(qwen3::Qwen3ForSequenceClassification),
     }
 }
@@ -201,7 +214,9 @@ macro_rules! each {
         match $auto {
             Self::Llama($model) => $call,
             Self::Mistral($model) => $call,
+            Self::Mixtral($model) => $call,
             Self::Qwen2($model) => $call,
+            Self::Qwen2Moe($model) => $call,
             Self::Qwen3($model) => $call,
         }
     };
@@ -217,8 +232,8 @@ impl AutoModel {
         &self,
         inputs: impl Into<TextInputs>,
         kwargs: &ForwardKwargs,
-    ) -> Result<BaseModelOutputWithPast, ForwardError> {
-        each!(self, model => model.forward(inputs, kwargs))
+    ) -> Result<AutoModelOutput, ForwardError> {
+        each!(self, model => model.forward(inputs, kwargs).map(Into::into))
     }
 }
 
@@ -232,8 +247,8 @@ impl AutoModelForCausalLM {
         &self,
         inputs: impl Into<TextInputs>,
         kwargs: &ForwardKwargs,
-    ) -> Result<CausalLMOutputWithPast, ForwardError> {
-        each!(self, model => model.forward(inputs, kwargs))
+    ) -> Result<AutoCausalLMOutput, ForwardError> {
+        each!(self, model => model.forward(inputs, kwargs).map(Into::into))
     }
 
     /// Continues token sequences; see [`generate`](generation::generate()).
@@ -246,8 +261,8 @@ impl AutoModelForCausalLM {
         inputs: impl Into<TextInputs>,
         config: &GenerationConfig,
         kwargs: &ForwardKwargs,
-    ) -> Result<GenerateOutput, GenerateError> {
-        each!(self, model => model.generate(inputs, config, kwargs))
+    ) -> Result<GenerateOutput<AutoCausalLMOutput>, GenerateError> {
+        generation::generate(self, inputs, config, kwargs)
     }
 
     /// Continues token sequences and tells `callback` of each step.
@@ -260,9 +275,25 @@ impl AutoModelForCausalLM {
         inputs: impl Into<TextInputs>,
         config: &GenerationConfig,
         kwargs: &ForwardKwargs,
-        callback: impl FnMut(Step<'_>) -> ControlFlow<()>,
-    ) -> Result<GenerateOutput, GenerateError> {
-        each!(self, model => generation::generate_with(&**model, inputs, config, kwargs, callback))
+        callback: impl FnMut(Step<'_, AutoCausalLMOutput>) -> ControlFlow<()>,
+    ) -> Result<GenerateOutput<AutoCausalLMOutput>, GenerateError> {
+        generation::generate_with(self, inputs, config, kwargs, callback)
+    }
+}
+
+impl CausalLM for AutoModelForCausalLM {
+    type Output = AutoCausalLMOutput;
+
+    fn forward_causal(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError> {
+        self.forward(inputs, kwargs)
+    }
+
+    fn eos_token_id(&self) -> Option<&TokenIds> {
+        each!(self, model => model.config().eos_token_id.as_ref())
+    }
+
+    fn pad_token_id(&self) -> Option<i64> {
+        each!(self, model => model.config().pad_token_id)
     }
 }
 
@@ -276,8 +307,8 @@ impl AutoModelForSequenceClassification {
         &self,
         inputs: impl Into<TextInputs>,
         kwargs: &ForwardKwargs,
-    ) -> Result<SequenceClassifierOutputWithPast, ForwardError> {
-        each!(self, model => model.forward(inputs, kwargs))
+    ) -> Result<AutoSequenceClassifierOutput, ForwardError> {
+        each!(self, model => model.forward(inputs, kwargs).map(Into::into))
     }
 }
 

@@ -28,7 +28,14 @@ macro_rules! families {
     };
 }
 
-families!(Llama: "llama", Mistral: "mistral", Qwen2: "qwen2", Qwen3: "qwen3");
+families!(
+    Llama: "llama",
+    Mistral: "mistral",
+    Mixtral: "mixtral",
+    Qwen2: "qwen2",
+    Qwen2Moe: "qwen2_moe",
+    Qwen3: "qwen3",
+);
 
 /// What a model has on top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

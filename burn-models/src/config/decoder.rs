@@ -13,6 +13,21 @@ pub enum LayerType {
     SlidingAttention,
 }
 
+/// The numbers of a mixture of experts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpertsShape {
+    /// The layers that have experts, in order.
+    pub layers: Vec<usize>,
+    /// How many experts each of them has.
+    pub num_experts: usize,
+    /// How many experts serve a token.
+    pub top_k: usize,
+    /// The size inside an expert.
+    pub intermediate_size: usize,
+    /// How much the loss that balances experts counts.
+    pub aux_loss_coef: f64,
+}
+
 /// What the layers that decoders share ask of a family's config.
 pub trait DecoderConfig: PretrainedConfig {
     /// The size of the vocabulary.
@@ -53,6 +68,11 @@ pub trait DecoderConfig: PretrainedConfig {
     fn general(&self) -> &GeneralConfig;
     /// The same, to change it.
     fn general_mut(&mut self) -> &mut GeneralConfig;
+
+    /// The experts of the model, if any layer has some.
+    fn experts(&self) -> Option<ExpertsShape> {
+        None
+    }
 
     /// How many tokens back layer `layer` looks, itself included; `None`: all.
     fn sliding_window(&self, _layer: usize) -> Option<usize> {

@@ -75,6 +75,24 @@ pub enum ConfigError {
         limit: u64,
     },
 
+    /// The experts implementation is not registered.
+    #[error("unknown experts_implementation `{name}`{}, expected one of: {}", crate::error::did_you_mean(.name, .known), .known.join(", "))]
+    UnknownExperts {
+        /// What was asked for.
+        name: String,
+        /// What is registered.
+        known: Vec<String>,
+    },
+
+    /// An implementation of experts was chosen where there are none.
+    #[error("experts_implementation `{name}` was chosen, but no layer of this `{model_type}` model has experts")]
+    NoExperts {
+        /// What was asked for.
+        name: String,
+        /// The family.
+        model_type: String,
+    },
+
     /// The attention implementation is not registered.
     #[error("unknown attn_implementation `{name}`{}, expected one of: {}", crate::error::did_you_mean(.name, .known), .known.join(", "))]
     UnknownAttention {

@@ -21,6 +21,9 @@ pub struct GeneralConfig {
     /// The attention implementation; a matter of the running program, so never written.
     #[serde(default, skip_serializing)]
     pub attn_implementation: Option<String>,
+    /// The implementation of mixtures of experts; a matter of the running program, so never written.
+    #[serde(default, skip_serializing)]
+    pub experts_implementation: Option<String>,
     /// Whether `forward` answers with the struct or with the tuple of its fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_dict: Option<bool>,

@@ -49,6 +49,21 @@ macro_rules! decoder_config {
                 self.general.attn_implementation.as_deref()
             }
 
+            fn set_experts_implementation(&mut self, name: &str) -> Result<(), String> {
+                $crate::config::check_experts(self, Some(name)).map_err(|error| error.to_string())?;
+                self.general.experts_implementation = Some(name.to_owned());
+                Ok(())
+            }
+
+            fn experts_implementation(&self) -> Option<&str> {
+                self.general.experts_implementation.as_deref()
+            }
+
+            fn validate_experts_implementation(&self) -> Result<(), String> {
+                let name = self.general.experts_implementation.as_deref();
+                $crate::config::check_experts(self, name).map_err(|error| error.to_string())
+            }
+
             fn validate(&self) -> Result<(), String> {
                 Self::validate(self).map_err(|error| error.to_string())
             }

@@ -10,7 +10,7 @@ mod rope;
 mod token_ids;
 mod validate;
 
-pub use decoder::{DecoderConfig, LayerType};
+pub use decoder::{DecoderConfig, ExpertsShape, LayerType};
 pub use error::ConfigError;
 pub use general::GeneralConfig;
 pub use normalize::normalized;
@@ -19,4 +19,4 @@ pub use token_ids::TokenIds;
 pub use validate::{MAX_LAYERS, MAX_PARAMETERS, validate_decoder};
 
 pub(crate) use implement::decoder_config;
-pub(crate) use validate::{layered_window, multiple_of, validate_layer_types};
+pub(crate) use validate::{MAX_SIZE, check_experts, layered_window, multiple_of, validate_layer_types};

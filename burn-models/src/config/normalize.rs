@@ -1,13 +1,16 @@
 use serde_json::{Map, Value};
 
 /// Fields where `null` means the same as not being there.
-const NULL_IS_ABSENT: [&str; 9] = [
+const NULL_IS_ABSENT: [&str; 12] = [
     "architectures",
     "attention_dropout",
     "attn_implementation",
     "dtype",
+    "experts_implementation",
     "hidden_act",
     "initializer_range",
+    "mlp_only_layers",
+    "router_aux_loss_coef",
     "rope_parameters",
     "tie_word_embeddings",
     "use_cache",
@@ -16,11 +19,12 @@ const NULL_IS_ABSENT: [&str; 9] = [
 /// Turns a `config.json` of any age into the spelling of Transformers 5.
 ///
 /// `torch_dtype` becomes `dtype`; `rope_theta`, `rope_scaling` and `partial_rotary_factor` move into
-/// `rope_parameters`, whose `type` becomes `rope_type`; `_attn_implementation` becomes `attn_implementation`. Where
-/// both spellings are present, the newer one wins.
+/// `rope_parameters`, whose `type` becomes `rope_type`; `_attn_implementation` and `_experts_implementation` lose their
+/// underscore. Where both spellings are present, the newer one wins.
 pub fn normalized(mut config: Map<String, Value>) -> Map<String, Value> {
     rename(&mut config, "torch_dtype", "dtype");
     rename(&mut config, "_attn_implementation", "attn_implementation");
+    rename(&mut config, "_experts_implementation", "experts_implementation");
     collect_rope(&mut config);
     for field in NULL_IS_ABSENT {
         if config.get(field).is_some_and(Value::is_null) {

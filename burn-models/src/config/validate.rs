@@ -1,4 +1,5 @@
-use super::{ConfigError, DecoderConfig, LayerType};
+use super::{ConfigError, DecoderConfig, ExpertsShape, LayerType};
+use crate::layers::experts::ExpertsInterface;
 
 /// More layers than any model has.
 pub const MAX_LAYERS: usize = 4096;
@@ -6,11 +7,14 @@ pub const MAX_LAYERS: usize = 4096;
 /// More parameters than any model has.
 pub const MAX_PARAMETERS: u64 = 1 << 44;
 
+/// More experts than any layer has.
+const MAX_EXPERTS: usize = 1 << 16;
+
 /// More labels than any classifier has.
 const MAX_LABELS: usize = 1 << 24;
 
 /// More than any single size of a model is.
-const MAX_SIZE: usize = 1 << 28;
+pub(crate) const MAX_SIZE: usize = 1 << 28;
 
 /// More than any head has values; the rotary frequencies of one are computed when a model is constructed.
 const MAX_HEAD_DIM: usize = 1 << 16;
@@ -57,7 +61,10 @@ pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError>
     if labels == 0 || labels > MAX_LABELS {
         return Err(ConfigError::out_of_range("num_labels", labels, format!("1 to {MAX_LABELS}")));
     }
-    for key in ["hidden_states", "attentions"] {
+    if let Some(experts) = config.experts() {
+        validate_experts(&experts)?;
+    }
+    for key in ["hidden_states", "attentions", "router_logits", "router_scores", "router_indices"] {
         config.general().check_output(key)?;
     }
     let found = parameters(config);
@@ -65,6 +72,35 @@ pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError>
         return Err(ConfigError::TooLarge { found, limit: MAX_PARAMETERS });
     }
     Ok(())
+}
+
+fn validate_experts(experts: &ExpertsShape) -> Result<(), ConfigError> {
+    let ExpertsShape { num_experts, top_k, intermediate_size, aux_loss_coef, .. } = experts;
+    if *num_experts > MAX_EXPERTS {
+        return Err(ConfigError::out_of_range("num_experts", num_experts, format!("at most {MAX_EXPERTS}")));
+    }
+    if *top_k == 0 || top_k > num_experts {
+        let expected = format!("1 to {num_experts}, the number of experts");
+        return Err(ConfigError::out_of_range("num_experts_per_tok", top_k, expected));
+    }
+    if *intermediate_size == 0 || *intermediate_size > MAX_SIZE {
+        let expected = format!("1 to {MAX_SIZE}");
+        return Err(ConfigError::out_of_range("intermediate_size of an expert", intermediate_size, expected));
+    }
+    if !(aux_loss_coef.is_finite() && *aux_loss_coef >= 0.0) {
+        return Err(ConfigError::out_of_range("router_aux_loss_coef", aux_loss_coef, "zero or a positive number"));
+    }
+    Ok(())
+}
+
+/// Checks the name of an experts implementation: it must be registered, and there must be experts.
+pub(crate) fn check_experts<C: DecoderConfig>(config: &C, name: Option<&str>) -> Result<(), ConfigError> {
+    match name {
+        Some(name) if config.experts().is_none() => {
+            Err(ConfigError::NoExperts { name: name.to_owned(), model_type: config.general().model_type.clone() })
+        }
+        name => ExpertsInterface::check(name),
+    }
 }
 
 /// Checks that the first is a multiple of the second.
@@ -121,6 +157,10 @@ fn parameters<C: DecoderConfig>(config: &C) -> u64 {
         .saturating_mul(2 * config.head_dim() as u64);
     let hidden = config.hidden_size() as u64;
     let layer = heads.saturating_add(3 * config.intermediate_size() as u64).saturating_mul(hidden);
+    let experts = config.experts().map_or(0, |experts| {
+        let of_one = (3 * experts.intermediate_size as u64).saturating_mul(hidden);
+        of_one.saturating_mul(experts.num_experts as u64).saturating_mul(experts.layers.len() as u64)
+    });
     let embeddings = (2 * config.vocab_size() as u64).saturating_mul(hidden);
-    layer.saturating_mul(config.num_hidden_layers() as u64).saturating_add(embeddings)
+    layer.saturating_mul(config.num_hidden_layers() as u64).saturating_add(experts).saturating_add(embeddings)
 }

@@ -1,5 +1,6 @@
 use super::{GenerateError, unsupported};
-use crate::config::{DecoderConfig, TokenIds};
+use crate::config::TokenIds;
+use crate::models::CausalLM;
 use patching_core::weights::{ReadError, read_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -135,13 +136,13 @@ impl GenerationConfig {
     }
 
     /// What the model's config adds where this one says nothing.
-    pub(crate) fn or_model<C: DecoderConfig>(&self, config: &C) -> Self {
+    pub(crate) fn or_model<M: CausalLM>(&self, model: &M) -> Self {
         let mut merged = self.clone();
         if merged.eos_token_id.is_none() {
-            merged.eos_token_id = config.eos_token_id().cloned();
+            merged.eos_token_id = model.eos_token_id().cloned();
         }
         if merged.pad_token_id.is_none() {
-            merged.pad_token_id = config.pad_token_id();
+            merged.pad_token_id = model.pad_token_id();
         }
         merged
     }

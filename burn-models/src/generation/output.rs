@@ -4,7 +4,7 @@ use burn::tensor::{Int, Tensor};
 /// What `generate` gives.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct GenerateOutput {
+pub struct GenerateOutput<O = CausalLMOutputWithPast> {
     /// The prompts with what was added, `[batch, tokens]`; finished sequences end in padding.
     pub sequences: Tensor<2, Int>,
     /// What was added to each sequence, up to and including the token that ended it.
@@ -13,13 +13,13 @@ pub struct GenerateOutput {
     ///
     /// The logits are those of the last position, `[batch, 1, vocabulary]`. With a cache, what is recorded at the
     /// first step covers the prompt, and the one new token at every other.
-    pub steps: Vec<CausalLMOutputWithPast>,
+    pub steps: Vec<O>,
 }
 
 /// What a callback is told after each step.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Step<'a> {
+pub struct Step<'a, O = CausalLMOutputWithPast> {
     /// The step, counted from 0.
     pub index: usize,
     /// The token chosen for each sequence; padding where it had ended before.
@@ -27,5 +27,5 @@ pub struct Step<'a> {
     /// Which sequences have ended.
     pub finished: &'a [bool],
     /// The output that the tokens were chosen by, without its cache.
-    pub output: &'a CausalLMOutputWithPast,
+    pub output: &'a O,
 }

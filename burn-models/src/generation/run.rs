@@ -3,15 +3,20 @@ use super::{GenerateError, GenerateOutput, GenerationConfig, Step};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
 use crate::models::CausalLM;
-use crate::outputs::CausalLMOutputWithPast;
+use crate::outputs::LanguageModelOutput;
+use crate::routing::{ExpertRouting, RoutingError};
 use burn::tensor::{DType, Int, Tensor};
-use patching_core::capture::{ForwardKwargs, ModelOutput, OutputValue};
+use patching_core::capture::{ForwardKwargs, OutputValue};
 use std::ops::ControlFlow;
 
 /// Continues each sequence of a batch until a token ends it or enough were added.
 ///
 /// Prompts of different lengths are padded on the left and told apart by their attention mask, from which positions
 /// are counted. What `kwargs` and the model's config ask for is recorded at every step.
+///
+/// An [`expert_routing`](TextInputs::expert_routing) holds for all steps: first the tokens of the prompts, sequence by
+/// sequence, then for each further step one token of each sequence, as [`ExpertRouting::concat`] makes it of what the
+/// steps of a generation with a cache recorded.
 ///
 /// # Errors
 ///
@@ -21,7 +26,7 @@ pub fn generate<M: CausalLM>(
     inputs: impl Into<TextInputs>,
     config: &GenerationConfig,
     kwargs: &ForwardKwargs,
-) -> Result<GenerateOutput, GenerateError> {
+) -> Result<GenerateOutput<M::Output>, GenerateError> {
     generate_with(model, inputs, config, kwargs, |_| ControlFlow::Continue(()))
 }
 
@@ -35,18 +40,18 @@ pub fn generate_with<M: CausalLM>(
     inputs: impl Into<TextInputs>,
     config: &GenerationConfig,
     kwargs: &ForwardKwargs,
-    mut callback: impl FnMut(Step<'_>) -> ControlFlow<()>,
-) -> Result<GenerateOutput, GenerateError> {
+    mut callback: impl FnMut(Step<'_, M::Output>) -> ControlFlow<()>,
+) -> Result<GenerateOutput<M::Output>, GenerateError> {
     config.validate()?;
-    let config = config.or_model(model.config());
+    let config = config.or_model(model);
     let kwargs = kwargs.clone().use_cache(kwargs.get_use_cache().unwrap_or(config.use_cache));
     let mut run = Run::new(inputs.into(), &config)?;
     let mut chooser = Chooser::new(&config);
     let mut steps = Vec::new();
 
     for index in 0..config.new_tokens(run.length())? {
-        let mut output = model.forward_causal(run.inputs(), &kwargs)?;
-        run.inputs.cache = output.cache.take();
+        let mut output = model.forward_causal(run.inputs()?, &kwargs)?;
+        run.inputs.cache = output.take_cache();
         let scores = last_scores(&output)?;
         let tokens = run.choose(&scores, index, &mut chooser)?;
         let step = Step { index, tokens: &tokens, finished: &run.finished, output: &output };
@@ -75,10 +80,12 @@ struct Run {
     next_position: Option<Vec<i64>>,
     eos: Vec<i64>,
     pad: Option<i64>,
+    /// The experts that all steps are forced to.
+    routing: Option<ExpertRouting>,
 }
 
 impl Run {
-    fn new(inputs: TextInputs, config: &GenerationConfig) -> Result<Self, GenerateError> {
+    fn new(mut inputs: TextInputs, config: &GenerationConfig) -> Result<Self, GenerateError> {
         let given = [
             ("labels", inputs.labels.is_some()),
             ("position_ids", inputs.position_ids.is_some()),
@@ -102,6 +109,7 @@ impl Run {
             next_position: None,
             eos,
             pad,
+            routing: inputs.expert_routing.take(),
             inputs,
         };
         run.inputs = run.inputs.logits_to_keep(1);
@@ -127,9 +135,25 @@ impl Run {
     }
 
     /// Takes the inputs of the next forward pass; the cache goes with them.
-    fn inputs(&mut self) -> TextInputs {
+    fn inputs(&mut self) -> Result<TextInputs, GenerateError> {
+        let expert_routing = self.routing.as_ref().map(|routing| self.routing_of_step(routing)).transpose();
+        let expert_routing = expert_routing.map_err(ForwardError::Routing)?;
         let cache = self.inputs.cache.take();
-        TextInputs { cache, ..self.inputs.clone() }
+        Ok(TextInputs { cache, expert_routing, ..self.inputs.clone() })
+    }
+
+    /// The experts of the tokens of the next forward pass.
+    fn routing_of_step(&self, routing: &ExpertRouting) -> Result<ExpertRouting, RoutingError> {
+        let (batch, prompt) = (self.finished.len(), self.length());
+        let length = prompt + self.chosen.first().map_or(0, Vec::len);
+        let columns = self.inputs.input_ids.as_ref().map_or(0, |ids| ids.dims()[1]);
+        // the prompts lie one after the other, then come the tokens of each step
+        let place = |row: usize, at: usize| {
+            if at < prompt { row * prompt + at } else { batch * prompt + (at - prompt) * batch + row }
+        };
+        let tokens: Vec<usize> =
+            (0..batch).flat_map(|row| (length - columns..length).map(move |at| place(row, at))).collect();
+        routing.select(&tokens)
     }
 
     /// One token for each sequence: padding if it has ended.
@@ -195,13 +219,13 @@ impl Run {
 }
 
 /// Whether anything was recorded into `output`, whatever its key.
-fn has_recorded<O: ModelOutput>(output: &O) -> bool {
-    output.to_tuple().iter().any(|(_, value)| matches!(value, OutputValue::Captured(_)))
+fn has_recorded<O: LanguageModelOutput>(output: &O) -> bool {
+    output.as_tuple().iter().any(|(_, value)| matches!(value, OutputValue::Captured(_)))
 }
 
 /// The scores of the last position of each sequence, one after the other.
-fn last_scores(output: &CausalLMOutputWithPast) -> Result<Vec<f32>, GenerateError> {
-    let logits = output.logits.clone();
+fn last_scores<O: LanguageModelOutput>(output: &O) -> Result<Vec<f32>, GenerateError> {
+    let logits = output.logits().clone();
     let [_, positions, _] = logits.dims();
     let last = logits.slice_dim(1, positions - 1..positions);
     let data = last.cast(DType::F32).try_into_data();

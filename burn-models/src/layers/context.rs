@@ -1,11 +1,13 @@
 use super::attention::{AttentionImplementation, AttentionInterface};
 use super::embedding::is_host;
+use super::experts::{ExpertsImplementation, ExpertsInterface};
 use super::{AttentionMask, Cache, CacheFits, MaskRequest, Rotary, embed};
-use crate::config::DecoderConfig;
+use crate::config::{DecoderConfig, check_experts};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
+use crate::routing::{ExpertRouting, Replay, RoutingError};
 use burn::nn::Embedding;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 use patching_core::capture::ForwardKwargs;
 
 /// What all layers of one forward pass share: positions, masks and the cache, each made once.
@@ -18,6 +20,8 @@ pub struct LayerContext {
     request: MaskRequest,
     masks: Vec<KnownMask>,
     implementation: AttentionImplementation,
+    experts: ExpertsImplementation,
+    replay: Option<Replay>,
 }
 
 /// A mask that was already made.
@@ -43,9 +47,13 @@ impl LayerContext {
         kwargs: &ForwardKwargs,
     ) -> Result<(Tensor<3>, Self), ForwardError> {
         let implementation = AttentionInterface::get(config.attn_implementation())?;
+        let experts = config.experts_implementation();
+        check_experts(config, experts)?;
+        let experts = ExpertsInterface::get(experts)?;
         let embedded = embedded(config.hidden_size(), table, inputs.input_ids, inputs.inputs_embeds)?;
         let [batch, seq, _] = embedded.dims();
 
+        let replay = inputs.expert_routing.map(|routing| replay(config, routing, batch * seq)).transpose()?;
         let windows = config.windows();
         if let Some(cache) = &inputs.cache {
             cache.check(&CacheFits {
@@ -79,8 +87,9 @@ impl LayerContext {
             dtype: embedded.dtype(),
             device: embedded.device(),
         };
+        let masks = Vec::new();
         let context =
-            Self { rotary: None, position_ids, cache, keep_cache, request, masks: Vec::new(), implementation };
+            Self { rotary: None, position_ids, cache, keep_cache, request, masks, implementation, experts, replay };
         Ok((embedded, context))
     }
 
@@ -121,9 +130,52 @@ impl LayerContext {
         &self.implementation
     }
 
+    /// The implementation of mixtures of experts that the config chose.
+    pub fn experts(&self) -> &ExpertsImplementation {
+        &self.experts
+    }
+
+    /// Computes the layers that come with another implementation of mixtures of experts, in this call only.
+    pub fn set_experts(&mut self, experts: ExpertsImplementation) {
+        self.experts = experts;
+    }
+
+    /// The experts that the call is forced to use in layer `layer`, `[tokens, top k]`; `None`: the router chooses.
+    ///
+    /// A router that does not ask makes the call an error where there are such experts.
+    pub fn forced_experts(&mut self, layer: usize, device: &Device) -> Option<Tensor<2, Int>> {
+        self.replay.as_mut()?.take(layer, device)
+    }
+
+    /// Notes whether a router chose the experts that are forced on layer `layer`; to be called with what it gave.
+    pub fn check_experts(&mut self, layer: usize, indices: &Tensor<2, Int>) {
+        if let Some(replay) = &mut self.replay {
+            replay.check(layer, indices);
+        }
+    }
+
+    /// Ends the call: the cache to give back, if the caller wants it.
+    ///
+    /// # Errors
+    ///
+    /// [`RoutingError::Ignored`] if a router did not use the experts that the call was forced to.
+    pub fn finish(self) -> Result<Option<Cache>, RoutingError> {
+        if let Some(replay) = &self.replay {
+            replay.finish()?;
+        }
+        Ok(self.into_cache())
+    }
+
     /// The cache to give back, if the caller wants it.
     pub fn into_cache(self) -> Option<Cache> {
         self.cache.filter(|_| self.keep_cache)
+    }
+}
+
+fn replay<C: DecoderConfig>(config: &C, routing: ExpertRouting, tokens: usize) -> Result<Replay, RoutingError> {
+    match config.experts() {
+        Some(experts) => Replay::new(routing, &experts, tokens),
+        None => Err(RoutingError::NoExperts { model_type: config.general().model_type.clone() }),
     }
 }
 

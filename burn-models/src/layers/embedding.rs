@@ -49,6 +49,17 @@ pub(crate) fn is_host(device: &Device) -> bool {
     is_flex(device) || is_ndarray(device)
 }
 
+/// Whether values can be read back from `device` at all: not from one that only records which operations there are.
+pub(crate) fn is_readable(device: &Device) -> bool {
+    #[cfg(feature = "capture")]
+    return *device != Device::capture();
+    #[cfg(not(feature = "capture"))]
+    {
+        let _ = device;
+        true
+    }
+}
+
 /// Whether `device` is burn-flex, with or without autodiff.
 pub(crate) fn is_flex(device: &Device) -> bool {
     #[cfg(feature = "flex")]

@@ -30,7 +30,7 @@ pub fn linear<const D: usize>(layer: &Linear, x: Tensor<D>) -> Tensor<D> {
 ///
 /// What burn-flex gives to a single thread or sends through memory is cut into strips of columns here; every value is
 /// the same sum of the same products.
-pub(super) fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+pub(crate) fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     #[cfg(feature = "flex")]
     {
         let device = x.device();

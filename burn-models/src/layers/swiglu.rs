@@ -4,6 +4,7 @@
 //! a prefill that is 7 % of the whole forward pass. Here it is one loop that the compiler turns into vector
 //! instructions, on all threads. Elsewhere, and on a graph, the two operations are used as they are.
 
+use super::Activation;
 use burn::tensor::{Tensor, activation::silu};
 
 /// `silu(gate) * up`, element by element: `[batch, seq, size]` twice to the same.
@@ -16,6 +17,22 @@ pub fn silu_gated(gate: Tensor<3>, up: Tensor<3>) -> Tensor<3> {
         }
     }
     silu(gate) * up
+}
+
+/// `activation(gate) * up`, where both lie next to each other in a row: `[rows, 2 * size]` to `[rows, size]`.
+pub fn gated_halves(activation: Activation, gate_up: Tensor<2>) -> Tensor<2> {
+    let is_silu = matches!(activation, Activation::Silu | Activation::Swish);
+    #[cfg(feature = "flex")]
+    {
+        let device = gate_up.device();
+        if is_silu && super::embedding::is_flex(&device) && !device.is_autodiff() {
+            return one_pass::silu_halves(gate_up);
+        }
+    }
+    let [_, width] = gate_up.dims();
+    let gate = gate_up.clone().slice_dim(1, 0..width / 2);
+    let up = gate_up.slice_dim(1, width / 2..width);
+    if is_silu { silu(gate) * up } else { activation.forward(gate) * up }
 }
 
 #[cfg(feature = "flex")]
@@ -35,6 +52,30 @@ mod one_pass {
         let (mut gate, up) = (gate.into_data(), up.into_data());
         multiply(&mut gate, &up);
         Tensor::from_data(gate, (&device, DType::F32))
+    }
+
+    pub(super) fn silu_halves(gate_up: Tensor<2>) -> Tensor<2> {
+        let ([rows, width], device) = (gate_up.dims(), gate_up.device());
+        let size = width / 2;
+        if gate_up.dtype() != DType::F32 || size == 0 {
+            let gate = gate_up.clone().slice_dim(1, 0..size);
+            return silu(gate) * gate_up.slice_dim(1, size..width);
+        }
+        let gate_up = gate_up.into_data();
+        let Ok(values) = gate_up.as_slice::<f32>() else { unreachable!("it was found to be f32") };
+        let mut product = vec![0.0; rows * size];
+        let each = |(product, values): (&mut [f32], &[f32])| {
+            let (gate, up) = values.split_at(size);
+            for ((product, gate), up) in product.iter_mut().zip(gate).zip(up) {
+                *product = silu_of(*gate) * up;
+            }
+        };
+        if product.len() <= CHUNK {
+            product.chunks_exact_mut(size).zip(values.chunks_exact(width)).for_each(each);
+        } else {
+            product.par_chunks_exact_mut(size).zip(values.par_chunks_exact(width)).for_each(each);
+        }
+        Tensor::from_data(TensorData::new(product, [rows, size]), (&device, DType::F32))
     }
 
     fn multiply(gate: &mut TensorData, up: &TensorData) {
@@ -101,6 +142,20 @@ mod one_pass {
             };
             for (expected, found) in expected.iter().zip(found) {
                 assert!((expected - found).abs() <= 3e-7 * expected.abs().max(1e-3), "{found}, expected {expected}");
+            }
+        }
+
+        #[test]
+        fn halves_are_the_two_operations() {
+            let device = Device::flex();
+            for rows in [1, 3, 70] {
+                let shape = [rows, 2 * 300];
+                let gate_up = Tensor::<2>::random(shape, burn::tensor::Distribution::Normal(0.0, 2.0), &device);
+                let (gate, up) = (gate_up.clone().slice_dim(1, 0..300), gate_up.clone().slice_dim(1, 300..600));
+                let expected = (silu(gate) * up).into_data();
+                let found = silu_halves(gate_up).into_data();
+                let pairs = found.iter::<f32>().zip(expected.iter::<f32>());
+                assert!(pairs.into_iter().all(|(found, expected)| (found - expected).abs() < 1e-5));
             }
         }
 

@@ -1,31 +1,29 @@
 use crate::config::{ConfigError, DecoderConfig};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
-use crate::outputs::BaseModelOutputWithPast;
+use crate::outputs::DecoderOutput;
 use burn::nn::Embedding;
 use patching_core::capture::{CapturePlan, Captures};
 use patching_core::prelude::*;
 
 /// A decoder without a head.
 pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> + CanRecordOutputs {
+    /// What it gives.
+    type Output: DecoderOutput;
+
     /// As the model's own `forward`.
     ///
     /// # Errors
     ///
     /// When the inputs do not fit, or something that was asked for cannot be recorded.
-    fn forward_base(&self, inputs: TextInputs, kwargs: &ForwardKwargs)
-    -> Result<BaseModelOutputWithPast, ForwardError>;
+    fn forward_base(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError>;
 
     /// Only what is recorded; the run stops as soon as all of it is there.
     ///
     /// # Errors
     ///
     /// As [`forward_base`](Self::forward_base).
-    fn captures(
-        &self,
-        inputs: TextInputs,
-        kwargs: &ForwardKwargs,
-    ) -> Result<Captures<BaseModelOutputWithPast>, ForwardError>;
+    fn captures(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Captures<Self::Output>, ForwardError>;
 
     /// What `kwargs` would record, without running anything.
     ///
@@ -43,11 +41,21 @@ pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> + CanRecordOutputs {
     ///
     /// [`ConfigError::UnknownAttention`] lists the choices.
     fn set_attn_implementation(&mut self, name: &str) -> Result<(), ConfigError>;
+
+    /// Chooses the implementation of mixtures of experts of a live model.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownExperts`] lists the choices; [`ConfigError::NoExperts`] where no layer has experts.
+    fn set_experts_implementation(&mut self, name: &str) -> Result<(), ConfigError>;
 }
 
 /// Makes a family's base model one that loads, saves, and carries heads.
 macro_rules! base_model {
     ($model:ident, $config:ident) => {
+        $crate::models::base_model!($model, $config, $crate::BaseModelOutputWithPast);
+    };
+    ($model:ident, $config:ident, $output:ty) => {
         impl patching_core::weights::PreTrainedModel for $model {
             type Config = $config;
             const CLASS_NAME: &'static str = stringify!($model);
@@ -75,11 +83,13 @@ macro_rules! base_model {
         }
 
         impl $crate::models::BaseModel for $model {
+            type Output = $output;
+
             fn forward_base(
                 &self,
                 inputs: $crate::TextInputs,
                 kwargs: &ForwardKwargs,
-            ) -> Result<$crate::BaseModelOutputWithPast, $crate::ForwardError> {
+            ) -> Result<$output, $crate::ForwardError> {
                 self.forward(inputs, kwargs)
             }
 
@@ -87,7 +97,7 @@ macro_rules! base_model {
                 &self,
                 inputs: $crate::TextInputs,
                 kwargs: &ForwardKwargs,
-            ) -> Result<patching_core::capture::Captures<$crate::BaseModelOutputWithPast>, $crate::ForwardError> {
+            ) -> Result<patching_core::capture::Captures<$output>, $crate::ForwardError> {
                 self.forward_captures(inputs, kwargs)
             }
 
@@ -105,6 +115,12 @@ macro_rules! base_model {
             fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
                 $crate::layers::attention::AttentionInterface::check(Some(name))?;
                 self.config.general.attn_implementation = Some(name.to_owned());
+                Ok(())
+            }
+
+            fn set_experts_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                $crate::config::check_experts(&self.config, Some(name))?;
+                self.config.general.experts_implementation = Some(name.to_owned());
                 Ok(())
             }
         }

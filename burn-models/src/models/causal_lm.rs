@@ -1,41 +1,63 @@
-use super::{BaseModel, Decoder};
+use super::BaseModel;
+use crate::config::{DecoderConfig, TokenIds};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
+use crate::layers::moe::load_balancing_loss;
 use crate::layers::{causal_lm_loss, lm_logits, select_positions};
-use crate::outputs::CausalLMOutputWithPast;
+use crate::outputs::{
+    BaseModelOutputWithPast, CausalLMOutputWithPast, DecoderOutput, LanguageModelOutput, MoeCausalLMOutputWithPast,
+    MoeModelOutputWithPast,
+};
 use burn::nn::Linear;
+use burn::tensor::{DType, Int, Tensor};
 use patching_core::prelude::*;
 
-/// A decoder with a language model head, which can generate text.
-pub trait CausalLM: Decoder {
+/// A language model, which can generate text.
+pub trait CausalLM {
+    /// What it gives.
+    type Output: LanguageModelOutput;
+
     /// As the model's own `forward`.
     ///
     /// # Errors
     ///
     /// When the inputs do not fit, or something that was asked for cannot be recorded.
-    fn forward_causal(
-        &self,
-        inputs: TextInputs,
-        kwargs: &ForwardKwargs,
-    ) -> Result<CausalLMOutputWithPast, ForwardError>;
+    fn forward_causal(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError>;
+
+    /// The tokens that end a text, as the model's config says.
+    fn eos_token_id(&self) -> Option<&TokenIds>;
+
+    /// The padding token, as the model's config says.
+    fn pad_token_id(&self) -> Option<i64>;
 }
 
-/// Runs a base model and a language model head.
-pub(crate) fn forward_causal<M: BaseModel>(
+/// Runs a base model and a language model head: the base model's output, the logits, and the loss.
+fn scored<M: BaseModel>(
     model: &M,
     head: Option<&Linear>,
     mut inputs: TextInputs,
     kwargs: &ForwardKwargs,
-) -> Result<CausalLMOutputWithPast, ForwardError> {
+) -> Result<(M::Output, Tensor<3>, Option<Tensor<1>>), ForwardError> {
     let labels = inputs.labels.take();
     let keep = std::mem::take(&mut inputs.logits_to_keep);
-    let mut base = model.forward_base(inputs, kwargs)?;
-    let hidden = select_positions(base.last_hidden_state.clone(), keep)?;
+    let base = model.forward_base(inputs, kwargs)?;
+    let hidden = select_positions(base.last_hidden_state().clone(), keep)?;
     let logits = lm_logits(head, model.embedding(), hidden);
     let loss = match labels {
         Some(labels) => Some(causal_lm_loss(logits.clone(), labels)?),
         None => None,
     };
+    Ok((base, logits, loss))
+}
+
+/// Runs a base model and a language model head.
+pub(crate) fn forward_causal<M: BaseModel<Output = BaseModelOutputWithPast>>(
+    model: &M,
+    head: Option<&Linear>,
+    inputs: TextInputs,
+    kwargs: &ForwardKwargs,
+) -> Result<CausalLMOutputWithPast, ForwardError> {
+    let (mut base, logits, loss) = scored(model, head, inputs, kwargs)?;
     let mut output = CausalLMOutputWithPast::new(logits);
     output.loss = loss;
     output.cache = base.cache.take();
@@ -43,9 +65,53 @@ pub(crate) fn forward_causal<M: BaseModel>(
     Ok(output)
 }
 
+/// Runs a base model with mixtures of experts and a language model head, and computes the loss that balances experts
+/// where the router logits of all layers were recorded.
+pub(crate) fn forward_moe_causal<M: BaseModel<Output = MoeModelOutputWithPast>>(
+    model: &M,
+    head: Option<&Linear>,
+    inputs: TextInputs,
+    kwargs: &ForwardKwargs,
+) -> Result<MoeCausalLMOutputWithPast, ForwardError> {
+    let mask = inputs.attention_mask.clone();
+    let (mut base, logits, loss) = scored(model, head, inputs, kwargs)?;
+    let aux_loss = aux_loss(model.config(), &base, mask);
+    let mut output = MoeCausalLMOutputWithPast::new(logits);
+    output.loss = match (loss, &aux_loss) {
+        (Some(loss), Some((aux_loss, coefficient))) => Some(loss + aux_loss.clone() * *coefficient),
+        (loss, _) => loss,
+    };
+    output.aux_loss = aux_loss.map(|(aux_loss, _)| aux_loss);
+    output.cache = base.cache.take();
+    base.pass_on(&mut output)?;
+    Ok(output)
+}
+
+/// The loss that balances experts and how much it counts, unless router logits are missing.
+fn aux_loss<C: DecoderConfig>(
+    config: &C,
+    base: &MoeModelOutputWithPast,
+    mask: Option<Tensor<2, Int>>,
+) -> Option<(Tensor<1>, f64)> {
+    let experts = config.experts()?;
+    let logits: Vec<Tensor<2>> = base.router_logits.iter().map(|(_, _, logits)| logits.clone()).collect();
+    if logits.len() < base.router_logits.len() {
+        return None;
+    }
+    let loss = load_balancing_loss(&logits, experts.top_k, mask)?.cast(DType::F32);
+    Some((loss, experts.aux_loss_coef))
+}
+
 /// Makes a struct of a `model` and an optional `lm_head` a language model.
 macro_rules! causal_lm {
     ($head:ident, $model:ident, $config:ident) => {
+        $crate::models::causal_lm!($head, $model, $config, $crate::CausalLMOutputWithPast, forward_causal);
+    };
+    // one with mixtures of experts
+    ($head:ident, $model:ident, $config:ident, experts) => {
+        $crate::models::causal_lm!($head, $model, $config, $crate::MoeCausalLMOutputWithPast, forward_moe_causal);
+    };
+    ($head:ident, $model:ident, $config:ident, $output:ty, $forward:ident) => {
         impl $head {
             /// Fresh parameters.
             pub fn new(config: &$config, init: &Init) -> Self {
@@ -61,9 +127,9 @@ macro_rules! causal_lm {
                 &self,
                 inputs: impl Into<$crate::TextInputs>,
                 kwargs: &ForwardKwargs,
-            ) -> Result<$crate::CausalLMOutputWithPast, $crate::ForwardError> {
+            ) -> Result<$output, $crate::ForwardError> {
                 let head = self.lm_head.as_ref();
-                $crate::models::forward_causal(&self.model, head, inputs.into(), kwargs)
+                $crate::models::$forward(&self.model, head, inputs.into(), kwargs)
             }
 
             /// Continues token sequences; see [`generate`](fn@crate::generation::generate).
@@ -76,7 +142,7 @@ macro_rules! causal_lm {
                 inputs: impl Into<$crate::TextInputs>,
                 config: &$crate::generation::GenerationConfig,
                 kwargs: &ForwardKwargs,
-            ) -> Result<$crate::generation::GenerateOutput, $crate::generation::GenerateError> {
+            ) -> Result<$crate::generation::GenerateOutput<$output>, $crate::generation::GenerateError> {
                 $crate::generation::generate(self, inputs, config, kwargs)
             }
 
@@ -87,6 +153,15 @@ macro_rules! causal_lm {
             /// An unknown name is an error that lists the choices.
             pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
                 $crate::models::BaseModel::set_attn_implementation(&mut self.model, name)
+            }
+
+            /// Chooses the implementation of mixtures of experts of a live model.
+            ///
+            /// # Errors
+            ///
+            /// An unknown name is an error that lists the choices; a model without experts refuses every name.
+            pub fn set_experts_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                $crate::models::BaseModel::set_experts_implementation(&mut self.model, name)
             }
         }
 
@@ -112,12 +187,22 @@ macro_rules! causal_lm {
         $crate::models::decoder_with_head!($head, $model);
 
         impl $crate::models::CausalLM for $head {
+            type Output = $output;
+
             fn forward_causal(
                 &self,
                 inputs: $crate::TextInputs,
                 kwargs: &ForwardKwargs,
-            ) -> Result<$crate::CausalLMOutputWithPast, $crate::ForwardError> {
+            ) -> Result<$output, $crate::ForwardError> {
                 self.forward(inputs, kwargs)
+            }
+
+            fn eos_token_id(&self) -> Option<&$crate::config::TokenIds> {
+                patching_core::weights::PreTrainedModel::config(self).eos_token_id.as_ref()
+            }
+
+            fn pad_token_id(&self) -> Option<i64> {
+                patching_core::weights::PreTrainedModel::config(self).pad_token_id
             }
         }
     };

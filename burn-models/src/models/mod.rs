@@ -10,6 +10,6 @@ pub use causal_lm::CausalLM;
 pub use decoder::Decoder;
 
 pub(crate) use base::base_model;
-pub(crate) use causal_lm::{causal_lm, forward_causal};
-pub(crate) use classifier::{forward_classifier, sequence_classifier};
+pub(crate) use causal_lm::{causal_lm, forward_causal, forward_moe_causal};
+pub(crate) use classifier::{forward_classifier, forward_moe_classifier, sequence_classifier};
 pub(crate) use decoder::decoder_with_head;

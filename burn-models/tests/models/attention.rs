@@ -1,5 +1,6 @@
 use crate::support::{Case, bits, device, devices, difference, for_each_decoder};
 use burn::tensor::Tensor;
+use burn_models::LanguageModelOutput;
 use burn_models::layers::attention::{Attention, AttentionImplementation, AttentionInterface, eager_attention};
 use burn_models::layers::eager_mask;
 use burn_models::llama::LlamaForCausalLM;
@@ -9,7 +10,7 @@ use patching_core::weights::{LoadOptions, PreTrainedModel};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn run<M: CausalLM>(case: &Case, model: &M, kwargs: &ForwardKwargs) -> Tensor<3> {
-    model.forward_causal(case.inputs(&device()), kwargs).expect("runs").logits
+    model.forward_causal(case.inputs(&device()), kwargs).expect("runs").logits().clone()
 }
 
 /// All positions, those of padding too.

@@ -4,6 +4,7 @@ use burn::tensor::{DType, Device, Int, Tensor};
 use burn_models::TextInputs;
 use burn_models::layers::Cache;
 use burn_models::mistral::{MistralConfig, MistralForCausalLM};
+use burn_models::mixtral::{MixtralConfig, MixtralForCausalLM};
 use burn_models::qwen2::{Qwen2Config, Qwen2ForCausalLM};
 use patching_core::prelude::*;
 
@@ -51,5 +52,24 @@ fn a_tied_head_without_weights() {
         let model = Qwen2ForCausalLM::new(&config, &Init::new(device));
         let output = model.forward(ids(device, [1, 7]), &ForwardKwargs::new()).expect("runs");
         assert_eq!(output.logits.dims(), [1, 7, 151_936]);
+    });
+}
+
+/// Whatever the implementation, nothing is read back.
+#[test]
+fn experts_without_weights() {
+    without_computing(|device| {
+        let config = MixtralConfig { num_hidden_layers: 2, ..MixtralConfig::default() };
+        let model = MixtralForCausalLM::new(&config, &Init::new(device));
+        for experts in ["grouped_mm", "eager", "batched_mm"] {
+            let mut model = model.clone();
+            model.set_experts_implementation(experts).expect("built in");
+            let kwargs = ForwardKwargs::new().output_router_logits(true).output("router_indices", [-1]);
+            let output = model.forward(ids(device, [2, 30]), &kwargs).expect("runs");
+            assert_eq!(output.logits.dims(), [2, 30, 32_000]);
+            assert_eq!(output.router_logits.at(-1).expect("recorded").dims(), [60, 8]);
+            assert_eq!(output.router_indices.at(1).expect("recorded").dims(), [60, 2]);
+            assert_eq!(output.aux_loss.expect("a loss").dims(), [1]);
+        }
     });
 }

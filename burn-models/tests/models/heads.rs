@@ -169,23 +169,26 @@ fn auto_loading_by_family_and_architecture() {
     for (name, class) in [
         ("llama", "LlamaForCausalLM"),
         ("mistral", "MistralForCausalLM"),
+        ("mixtral", "MixtralForCausalLM"),
         ("qwen2", "Qwen2ForCausalLM"),
+        ("qwen2_moe", "Qwen2MoeForCausalLM"),
         ("qwen3", "Qwen3ForCausalLM"),
     ] {
         let case = Case::new(name);
-        let mut model = AutoModelForCausalLM::from_pretrained(case.folder(), &device).expect("loads");
+        let mut model = AutoModelForCausalLM::from_pretrained(case.checkpoint(), &device).expect("loads");
         assert_eq!(model.class_name(), class);
         let output = model.forward(case.inputs(&device), &case.kwargs()).expect("runs");
-        assert_close(name, &output.logits, &case.expected("outputs.safetensors")["logits"], TOLERANCE);
+        assert_close(name, output.logits(), &case.expected("outputs.safetensors")["logits"], TOLERANCE);
         let config = GenerationConfig::greedy(12);
         let generated = model.generate(case.inputs(&device), &config, &ForwardKwargs::new()).expect("generates");
         let expected = &case.expected("generate.safetensors")["sequences"];
         assert_eq!(crate::support::ids(&generated.sequences), expected.iter::<i64>().collect::<Vec<_>>());
         assert!(model.set_attn_implementation("sdpaa").is_err());
 
-        let base = AutoModel::from_pretrained(case.folder(), &device).expect("a base model out of a head's checkpoint");
-        let hidden = base.forward(case.inputs(&device), &ForwardKwargs::new()).expect("runs").last_hidden_state;
-        assert_eq!(hidden.dims()[2], 32);
+        let base =
+            AutoModel::from_pretrained(case.checkpoint(), &device).expect("a base model out of a head's checkpoint");
+        let hidden = base.forward(case.inputs(&device), &ForwardKwargs::new()).expect("runs");
+        assert_eq!(hidden.last_hidden_state().dims()[2], 32);
         let plan = base.capture_plan(&ForwardKwargs::new().output_attentions([0])).expect("a plan");
         assert!(!format!("{plan:?}").is_empty());
         assert_eq!(base.config_json()["model_type"], name);
@@ -209,7 +212,7 @@ fn unknown_families_and_architectures_list_the_known() {
     };
     let error = load(r#"{"model_type": "lama"}"#);
     assert!(error.contains("unknown model_type `lama`, did you mean `llama`?"), "{error}");
-    assert!(error.contains("llama, mistral, qwen2, qwen3"), "{error}");
+    assert!(error.contains("llama, mistral, mixtral, qwen2, qwen2_moe, qwen3"), "{error}");
     let error = load(r#"{"model_type": "llama", "architectures": ["LlamaForTokenClassification"]}"#);
     assert!(error.contains("LlamaForSequenceClassification"), "{error}");
     let error = load(r#"{"model_type": "llama", "architectures": ["MistralForCausalLM"]}"#);

@@ -1,43 +1,28 @@
-use crate::support::{Case, TOLERANCE, assert_close, devices, for_each_decoder, run};
-use burn_models::CausalLMOutputWithPast;
+use crate::support::{
+    Case, TOLERANCE, assert_close, assert_close_data, devices, flat, for_each_decoder, recorded, run,
+};
+use burn_models::LanguageModelOutput;
 use burn_models::llama::{LlamaForCausalLM, LlamaModel};
-use burn_models::models::CausalLM;
+use burn_models::mixtral::MixtralModel;
+use burn_models::models::{BaseModel, CausalLM};
+use burn_models::qwen2_moe::Qwen2MoeModel;
 use patching_core::prelude::*;
 
 /// Every key of `outputs.safetensors`, the recorded positions, and the order of the tuple.
-fn check(case: &Case, output: &CausalLMOutputWithPast, tuple: &str, on: &str) {
-    let expected = case.expected("outputs.safetensors");
-    for (key, expected) in &expected {
+fn check(case: &Case, output: &impl LanguageModelOutput, tuple: &str, on: &str) {
+    let found = output.as_tuple();
+    let values = flat(&found);
+    for (key, expected) in &case.expected("outputs.safetensors") {
         let name = format!("{} on {on}: {key}", case.name);
-        match key.split_once('.') {
-            None if key == "loss" => {
-                let loss = output.loss.as_ref().unwrap_or_else(|| panic!("{name} is missing"));
-                assert_close(&name, loss, expected, TOLERANCE);
-            }
-            None => assert_close(&name, &output.logits, expected, TOLERANCE),
-            Some(("hidden_states", index)) => {
-                let index = index.parse().expect("an index");
-                let found = output.hidden_states.get(index).unwrap_or_else(|| panic!("{name} is missing"));
-                assert_close(&name, found, expected, TOLERANCE);
-            }
-            Some((_, index)) => {
-                let index = index.parse().expect("an index");
-                let found = output.attentions.get(index).unwrap_or_else(|| panic!("{name} is missing"));
-                assert_close(&name, found, expected, TOLERANCE);
-            }
-        }
+        let value = values.get(key).unwrap_or_else(|| panic!("{name} is missing"));
+        assert_close_data(&name, value, expected, TOLERANCE);
     }
-    let hidden: Vec<usize> = output.hidden_states.iter().map(|(position, ..)| position).collect();
-    let attentions: Vec<usize> = output.attentions.iter().map(|(position, ..)| position).collect();
-    let found = [
-        ("hidden_states", output.hidden_states.is_recorded(), output.hidden_states.len(), hidden),
-        ("attentions", output.attentions.is_recorded(), output.attentions.len(), attentions),
-    ];
-    for (key, is_recorded, length, present) in found {
-        let found = is_recorded.then_some((length, present));
-        assert_eq!(found, case.entries(key), "{} on {on}: {key}", case.name);
+    let keys = recorded(&found);
+    for key in case.meta["entries"].as_object().expect("an object").keys() {
+        assert_eq!(keys.get(key.as_str()).cloned(), case.entries(key), "{} on {on}: {key}", case.name);
     }
-    let names: Vec<&str> = output.to_tuple().names().collect();
+    assert_eq!(keys.len(), case.meta["entries"].as_object().expect("an object").len(), "{}: nothing else", case.name);
+    let names: Vec<&str> = found.names().collect();
     assert_eq!(names, case.strings(tuple), "{} on {on}", case.name);
 }
 
@@ -107,6 +92,31 @@ fn a_base_model_on_its_own() {
         let names: Vec<&str> = output.to_tuple().names().collect();
         assert_eq!(names, case.strings("tuple_order"));
     }
+}
+
+/// The base models of those with experts: `router_logits` come before `hidden_states`.
+#[test]
+fn base_models_with_experts() {
+    fn check<M: BaseModel>(name: &'static str) {
+        for (on, device) in devices() {
+            let case = Case::new(name);
+            let model: M = case.load(&device);
+            let output = model.forward_base(case.inputs(&device), &case.kwargs()).expect("runs").to_tuple();
+            let expected: Vec<String> =
+                serde_json::from_value(case.meta["base_model"]["tuple_order"].clone()).expect("a list of strings");
+            assert_eq!(output.names().collect::<Vec<_>>(), expected, "{name} on {on}");
+            let values = flat(&output);
+            let expected = case.expected("outputs.safetensors");
+            let expected = expected.iter().filter(|(key, _)| key.contains('.')).collect::<Vec<_>>();
+            assert!(expected.iter().any(|(key, _)| key.starts_with("router_logits")));
+            for (key, expected) in expected {
+                assert_close_data(&format!("{name} on {on}: {key}"), &values[key], expected, TOLERANCE);
+            }
+        }
+    }
+    check::<Qwen2MoeModel>("qwen2_moe");
+    check::<Qwen2MoeModel>("qwen2_moe-norm");
+    check::<MixtralModel>("mixtral");
 }
 
 #[test]

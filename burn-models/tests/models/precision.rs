@@ -10,10 +10,13 @@ fn models_compute_in_the_type_of_their_weights() {
     let device = device();
     for (dtype, stored, tolerance) in [(FloatDType::BF16, DType::BF16, 0.1), (FloatDType::F16, DType::F16, 0.02)] {
         for_each_decoder!(case, Model => {
+            if case.name.ends_with("-gradients") {
+                continue; // in a narrow type a router there chooses other experts
+            }
             let wide: Model = case.load(&device);
             let expected = wide.forward_causal(case.inputs(&device), &ForwardKwargs::new()).expect("runs").logits;
             let options = LoadOptions::new().dtype(dtype);
-            let (model, _) = Model::from_pretrained_with(case.folder(), &device, &options).expect("loads");
+            let (model, _) = Model::from_pretrained_with(case.checkpoint(), &device, &options).expect("loads");
             for kwargs in [
                 ForwardKwargs::new(),
                 ForwardKwargs::new().output_hidden_states(true).output_attentions([0]),

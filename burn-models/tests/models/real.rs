@@ -40,21 +40,21 @@ fn check(name: &str) {
     let kwargs = ForwardKwargs::new().output_hidden_states(true).output_attentions(true).use_cache(false);
     let output = model.forward(inputs(), &kwargs).expect("runs");
 
-    let [_, seq, vocabulary] = output.logits.dims();
-    let last: Vec<f32> = output.logits.slice_dim(1, seq - 1..seq).to_data().iter::<f32>().collect();
+    let [_, seq, vocabulary] = output.logits().dims();
+    let last: Vec<f32> = output.logits().clone().slice_dim(1, seq - 1..seq).to_data().iter::<f32>().collect();
     for (row, (tokens, logits)) in record.top_tokens.iter().zip(&record.top_logits).enumerate() {
         for (token, logit) in tokens.iter().zip(logits) {
             let found = last[row * vocabulary + token];
             assert!((found - logit).abs() < 1e-3, "row {row}, token {token}: {found} and {logit}");
         }
     }
-    assert_eq!(output.hidden_states.len(), record.hidden_norms.len());
-    for (index, _, state) in output.hidden_states.iter() {
+    assert_eq!(output.hidden_states().len(), record.hidden_norms.len());
+    for (index, _, state) in output.hidden_states().iter() {
         let norm: f32 = state.clone().slice_dim(0, 0..1).square().sum().sqrt().into_scalar();
         let expected = record.hidden_norms[index];
         assert!((norm / expected - 1.0).abs() < 1e-4, "hidden state {index}: {norm} and {expected}");
     }
-    for (index, _, weights) in output.attentions.iter() {
+    for (index, _, weights) in output.attentions().iter() {
         let weight: f32 = weights.clone().slice([0..1, 0..1, seq - 1..seq, 0..1]).into_scalar();
         let expected = record.attention_first_token[index];
         assert!((weight - expected).abs() < 1e-4, "attention {index}: {weight} and {expected}");

@@ -3,6 +3,7 @@
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use burn_models::models::CausalLM;
 use burn_models::{Labels, TextInputs};
+use patching_core::capture::{OutputTuple, OutputValue};
 use patching_core::prelude::*;
 use patching_core::weights::LoadOptions;
 use safetensors::{Dtype, SafeTensors};
@@ -35,6 +36,8 @@ pub struct Case {
     pub meta: Value,
     /// Where weights and inputs lie; cases that only differ in how they are captured share those of `llama`.
     weights: PathBuf,
+    /// Where the checkpoint lies: experts in one tensor a layer, where the reference wrote them so as well.
+    checkpoint: PathBuf,
     folder: PathBuf,
 }
 
@@ -43,17 +46,25 @@ impl Case {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
         let folder = root.join(name);
         let has_weights = folder.join("model.safetensors").exists();
+        let weights = if has_weights { folder.clone() } else { root.join("llama") };
+        let fused = weights.join("fused");
         let meta = std::fs::read_to_string(folder.join("meta.json")).expect("every case has a meta.json");
         Self {
             name,
             meta: serde_json::from_str(&meta).expect("meta.json is JSON"),
-            weights: if has_weights { folder.clone() } else { root.join("llama") },
+            checkpoint: if fused.exists() { fused } else { weights.clone() },
+            weights,
             folder,
         }
     }
 
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The folder to load a model from.
+    pub fn checkpoint(&self) -> &Path {
+        &self.checkpoint
     }
 
     /// Whether the reference also generated text.
@@ -70,7 +81,7 @@ impl Case {
         let config = M::Config::from_json_file(self.folder.join(config)).expect("the config is valid");
         let options = LoadOptions::new().dtype(FloatDType::F32);
         let model = M::new(&config, &Init::new(device));
-        model.load_weights_with(&self.weights, &options).expect("the weights fit").0
+        model.load_weights_with(&self.checkpoint, &options).expect("the weights fit").0
     }
 
     pub fn inputs(&self, device: &Device) -> TextInputs {
@@ -148,8 +159,15 @@ pub fn tensors(path: &Path) -> BTreeMap<String, TensorData> {
 /// Panics if a value is further than `tolerance` from what is expected.
 #[track_caller]
 pub fn assert_close<const D: usize>(name: &str, found: &Tensor<D>, expected: &TensorData, tolerance: f32) {
-    let found = found.to_data();
-    assert_eq!(found.shape(), expected.shape(), "{name}: shape");
+    assert_close_data(name, &found.to_data(), expected, tolerance);
+}
+
+/// The same for values that were read back.
+#[track_caller]
+pub fn assert_close_data(name: &str, found: &TensorData, expected: &TensorData, tolerance: f32) {
+    // what is one number in the reference is a tensor of one element here
+    let expected_shape = if expected.shape().is_empty() { vec![1] } else { expected.shape().to_vec() };
+    assert_eq!(found.shape().to_vec(), expected_shape, "{name}: shape");
     let pairs = found.iter::<f32>().zip(expected.iter::<f32>());
     let (mut largest, mut at) = (0.0_f32, 0);
     for (index, (a, b)) in pairs.enumerate() {
@@ -184,12 +202,16 @@ macro_rules! for_each_decoder {
     ($case:ident, $M:ident => $body:block) => {{
         use burn_models::llama::LlamaForCausalLM;
         use burn_models::mistral::MistralForCausalLM;
+        use burn_models::mixtral::MixtralForCausalLM;
         use burn_models::qwen2::Qwen2ForCausalLM;
+        use burn_models::qwen2_moe::Qwen2MoeForCausalLM;
         use burn_models::qwen3::Qwen3ForCausalLM;
         $crate::support::for_each_decoder!(@ $case, $M, $body,
             LlamaForCausalLM: ["llama", "llama-tied", "llama3-rope", "llama-linear"],
             MistralForCausalLM: ["mistral"],
+            MixtralForCausalLM: ["mixtral", "mixtral-gradients"],
             Qwen2ForCausalLM: ["qwen2", "qwen2-windows"],
+            Qwen2MoeForCausalLM: ["qwen2_moe", "qwen2_moe-norm", "qwen2_moe-gradients"],
             Qwen3ForCausalLM: ["qwen3", "qwen3-windows"],
         );
     }};
@@ -204,6 +226,34 @@ macro_rules! for_each_decoder {
 pub(crate) use for_each_decoder;
 
 /// Runs a model on its case's inputs.
-pub fn run<M: CausalLM>(case: &Case, model: &M, device: &Device) -> burn_models::CausalLMOutputWithPast {
+pub fn run<M: CausalLM>(case: &Case, model: &M, device: &Device) -> M::Output {
     model.forward_causal(case.inputs(device), &case.kwargs()).unwrap_or_else(|error| panic!("{}: {error}", case.name))
+}
+
+/// Every tensor of an output by its key in `outputs.safetensors`: `logits`, `hidden_states.0`.
+pub fn flat(tuple: &OutputTuple) -> BTreeMap<String, TensorData> {
+    let mut flat = BTreeMap::new();
+    for (name, value) in tuple.iter() {
+        match value {
+            OutputValue::Tensor(tensor) => drop(flat.insert(name.to_owned(), tensor.to_data())),
+            OutputValue::Captured(captured) => {
+                flat.extend(
+                    captured.iter().map(|(position, _, tensor)| (format!("{name}.{position}"), tensor.to_data())),
+                );
+            }
+            _ => {}
+        }
+    }
+    flat
+}
+
+/// The length of every recorded sequence of an output, and which positions are present.
+pub fn recorded(tuple: &OutputTuple) -> BTreeMap<&'static str, (usize, Vec<usize>)> {
+    let of_key = |(name, value): (&'static str, &OutputValue)| match value {
+        OutputValue::Captured(captured) => {
+            Some((name, (captured.len(), captured.iter().map(|(position, ..)| position).collect())))
+        }
+        _ => None,
+    };
+    tuple.iter().filter_map(of_key).collect()
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     can_record_outputs, capture_outputs, config_defaults, merge_with_config_defaults, model_output, module_class,
+    replaces,
 };
 
 #[test]
@@ -15,6 +16,20 @@ fn all_mistakes_of_a_class_are_reported() {
     };
     let found = messages(module_class::entry(quote!(name), item, &core()));
     assert_eq!(found.len(), 7, "{found:#?}");
+}
+
+#[test]
+fn all_mistakes_of_a_replacement_are_reported() {
+    let item = quote! {
+        impl Attention {
+            fn new(&self) -> Self { Self }
+            async fn forward(&mut self) {}
+        }
+    };
+    let found = messages(replaces::entry(quote!(A, A), item, &core()));
+    assert_eq!(found.len(), 4, "{found:#?}");
+    let found = messages(replaces::entry(quote!(), quote!(impl Replace for Attention {}), &core()));
+    assert_eq!(found.len(), 2, "{found:#?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     can_record_outputs, capture_outputs, config_defaults, merge_with_config_defaults, model_output, module_class,
+    replaces,
 };
 use expect_test::expect;
 
@@ -622,6 +623,63 @@ fn a_config_answers_for_its_fields() {
             }
             fn use_cache(&self) -> ::core::option::Option<bool> {
                 ::core::convert::Into::into(::core::clone::Clone::clone(&self.use_cache))
+            }
+        }
+    "##]]
+    .assert_eq(&expanded(tokens, false));
+}
+
+#[test]
+fn replaces_expands_to_checks_and_a_value() {
+    let item = quote! {
+        #[cfg(unix)]
+        impl<const N: usize> Fused<N> {
+            pub fn new<C: AnyConfig>(config: &C, init: &Init) -> Self { Self }
+            pub fn forward(&self, x: Tensor<3>) -> Tensor<3> { x }
+        }
+    };
+    let tokens = replaces::entry(quote!(llama::LlamaAttention, Other), item, &core()).expect("valid");
+    expect![[r##"
+        #[cfg(unix)]
+        impl<const N: usize> Fused<N> {
+            pub fn new<C: AnyConfig>(config: &C, init: &Init) -> Self {
+                Self
+            }
+            pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+                x
+            }
+        }
+        #[cfg(unix)]
+        #[automatically_derived]
+        #[diagnostic::do_not_recommend]
+        #[allow(clippy::all, clippy::pedantic, deprecated)]
+        impl<const N: usize> ::patching_core::class::Implements<llama::LlamaAttention>
+        for Fused<N> {
+            const NEW: <llama::LlamaAttention as ::patching_core::class::ModuleClass>::New<
+                Self,
+            > = Self::new;
+            const FORWARD: <llama::LlamaAttention as ::patching_core::class::ModuleClass>::Forward<
+                Self,
+            > = Self::forward;
+        }
+        #[cfg(unix)]
+        #[automatically_derived]
+        #[diagnostic::do_not_recommend]
+        #[allow(clippy::all, clippy::pedantic, deprecated)]
+        impl<const N: usize> ::patching_core::class::Implements<Other> for Fused<N> {
+            const NEW: <Other as ::patching_core::class::ModuleClass>::New<Self> = Self::new;
+            const FORWARD: <Other as ::patching_core::class::ModuleClass>::Forward<Self> = Self::forward;
+        }
+        #[cfg(unix)]
+        #[automatically_derived]
+        #[diagnostic::do_not_recommend]
+        #[allow(clippy::all, clippy::pedantic, deprecated)]
+        impl<const N: usize> ::patching_core::__private::Replacement for Fused<N> {
+            const NAME: &'static str = "Fused";
+            fn replacement_class() -> ::patching_core::__private::ReplacementClass {
+                ::patching_core::__private::ReplacementClass::new::<Self>("Fused")
+                    .standing_in_for::<llama::LlamaAttention, Self>()
+                    .standing_in_for::<Other, Self>()
             }
         }
     "##]]

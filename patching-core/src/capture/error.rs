@@ -1,3 +1,4 @@
+use crate::names::list;
 use std::fmt;
 
 /// A request that cannot be met, or was not.
@@ -185,14 +186,6 @@ impl fmt::Debug for CaptureError {
     }
 }
 
-fn list(names: &[&str]) -> String {
-    if names.is_empty() {
-        "nothing".to_owned()
-    } else {
-        names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-    }
-}
-
 fn did_you_mean(near: &[&str]) -> String {
     if near.is_empty() {
         String::new()
@@ -222,16 +215,4 @@ fn held(len: usize, present: &[usize]) -> impl fmt::Display {
         (len, present) if present.len() == len => valid(len),
         (len, present) => format!("of {len} only {present:?} were selected"),
     }
-}
-
-/// Names in `known` that look like `name`, the nearest first.
-pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut scored: Vec<(f64, &str)> = known
-        .into_iter()
-        .map(|other| (strsim::jaro_winkler(name, other), other))
-        .filter(|(score, _)| *score > 0.84)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    scored.dedup_by(|a, b| a.1 == b.1);
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
 }

@@ -27,7 +27,7 @@ pub use output::{Captures, Field, ModelOutput, OutputField, OutputTuple, OutputV
 pub use plan::{CapturePlan, PlannedKey, PlannedValue};
 #[doc(hidden)]
 pub use recorder::Key;
-pub use recorder::{CanRecordOutputs, OutputRecorder, OutputRecorders, Target};
+pub use recorder::{CanRecordOutputs, OutputRecorder, OutputRecorders, PointedAt, Target};
 pub use run::Fallible;
 pub use scope::{Call, Scope, enter, is_complete, is_wanted};
 pub use selection::{Flag, ParseFlagError, Selection};

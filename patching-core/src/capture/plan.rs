@@ -1,9 +1,10 @@
 //! What a request means for one model: which slots keep which elements. A pure function of the two.
 
-use super::error::{CaptureError, near};
+use super::error::CaptureError;
 use super::recorder::{CanRecordOutputs, OutputRecorder};
 use super::selection::{Flag, Misfit, Selection};
-use crate::class::{SlotId, SlotInfo, own_slots};
+use crate::class::{OwnSlots, SlotId, SlotInfo, own_slots};
+use crate::names::near;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub struct CapturePlan {
     keys: Vec<PlannedKey>,
     /// Ascending by slot.
     sinks: Vec<Sink>,
+    /// Slots with the original of a replacement, ascending, and the slots of the replacements.
+    originals: Vec<(SlotId, SlotId)>,
 }
 
 /// One key of a slot: where its call leaves a value.
@@ -97,9 +100,10 @@ impl CapturePlan {
         asked: &[Asked],
         expected: impl Iterator<Item = (impl AsRef<str>, usize)>,
     ) -> Result<Self, CaptureError> {
-        let recorders = model.output_recorders().or(M::RECORDERS);
-        let slots = own_slots(model);
-        let mut plan = Self { model: M::MODEL, keys: Vec::with_capacity(asked.len()), sinks: Vec::new() };
+        let recorders = M::RECORDERS;
+        let OwnSlots { slots, mut originals } = own_slots(model);
+        originals.sort_unstable();
+        let mut plan = Self { model: M::MODEL, keys: Vec::with_capacity(asked.len()), sinks: Vec::new(), originals };
         for asked in asked {
             plan.add(model, recorders, &slots, asked)?;
         }
@@ -214,6 +218,15 @@ impl CapturePlan {
         let start = self.sinks.partition_point(|sink| sink.slot < slot);
         let len = self.sinks.iter().skip(start).take_while(|sink| sink.slot == slot).count();
         (start, start + len)
+    }
+
+    /// The sinks of the slot whose call `slot` is a part of: its own, or for the original of a replacement those of the
+    /// replacement, which gives what it gets from it.
+    pub(crate) fn sinks_for(&self, slot: SlotId) -> (usize, usize) {
+        match self.originals.binary_search_by_key(&slot, |(original, _)| *original) {
+            Ok(at) => self.originals.get(at).map_or((0, 0), |(_, replacement)| self.sinks_of(*replacement)),
+            Err(_) => self.sinks_of(slot),
+        }
     }
 
     pub(crate) fn sinks(&self, (start, end): (usize, usize)) -> &[Sink] {

@@ -1,5 +1,6 @@
 use super::check::{HoldsSomething, Records};
 use crate::class::{self, SlotInfo};
+use crate::names::short_name;
 use crate::weights::conversion::{self, LoadedLayout};
 use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor};
 use burn::tensor::Device;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 pub enum Target {
     /// This class.
     Class(fn() -> TypeId, &'static str),
-    /// The class of this name, whatever crate it is from.
+    /// The class or the replacement of this name, whatever crate it is from.
     Name(&'static str),
 }
 
@@ -116,7 +117,7 @@ impl OutputRecorder {
     pub(crate) fn matches(&self, slot: &SlotInfo) -> bool {
         let class = match self.target {
             Target::Class(id, _) => id() == slot.class_id,
-            Target::Name(name) => name == slot.class,
+            Target::Name(name) => name == slot.class || name == short_name(slot.implementation),
         };
         class && self.layer_name.is_none_or(|name| has_segments(&slot.path, name))
     }
@@ -158,20 +159,31 @@ pub trait CanRecordOutputs: Module + 'static {
     }
 }
 
-/// The recorders of one model instance: those that its type declares, unless this instance was given others.
+/// The recorders of one model instance: those that its type declares, and what they are pointed at in this instance.
 ///
 /// Every base model has a field `recorders: OutputRecorders`, made with `OutputRecorders::default()`. It also marks
 /// where a base model begins: a model nested in another records by its own declaration.
 #[derive(Clone, Debug, Default)]
 pub struct OutputRecorders {
-    own: Option<Arc<[OutputRecorder]>>,
+    pointed_at: Arc<[PointedAt]>,
     /// How the model was loaded, so that it is saved the same way.
     loaded: Option<Arc<LoadedLayout>>,
 }
 
+/// What recorders of a class are pointed at in one instance of a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PointedAt {
+    /// The class, as recorders name it.
+    pub class: &'static str,
+    /// What slots of the class hold instead.
+    pub replacement: &'static str,
+}
+
 impl OutputRecorders {
-    pub(crate) fn or<'a>(&'a self, declared: &'a [OutputRecorder]) -> &'a [OutputRecorder] {
-        self.own.as_deref().unwrap_or(declared)
+    /// What stands in for which class in this instance, as
+    /// [`patch_output_recorders`](crate::patch::patch_output_recorders) found it.
+    pub fn pointed_at(&self) -> &[PointedAt] {
+        &self.pointed_at
     }
 }
 
@@ -202,16 +214,20 @@ impl Module for OutputRecorders {
         conversion::meet(self.loaded.as_ref());
     }
     fn map<M: ModuleMapper>(self, _: &mut M) -> Self {
-        Self { loaded: conversion::placed().or(self.loaded), ..self }
+        Self {
+            pointed_at: class::edited_recorders().unwrap_or(self.pointed_at),
+            loaded: conversion::placed().or(self.loaded),
+        }
     }
 }
 
 impl ModuleDisplayDefault for OutputRecorders {
     fn content(&self, content: Content) -> Option<Content> {
-        match &self.own {
-            None => content.add_formatted(&"as declared").optional(),
-            Some(own) => content.add_formatted(&format!("{} of this instance", own.len())).optional(),
+        if self.pointed_at.is_empty() {
+            return content.add_formatted(&"as declared").optional();
         }
+        let each: Vec<_> = self.pointed_at.iter().map(|at| format!("{} for {}", at.replacement, at.class)).collect();
+        content.add_formatted(&each.join(", ")).optional()
     }
 }
 

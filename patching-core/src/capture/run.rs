@@ -3,13 +3,14 @@
 use super::captured::{Origin, Raw};
 use super::collector::Collector;
 use super::defaults::ConfigDefaults;
-use super::error::{CaptureError, near};
+use super::error::CaptureError;
 use super::kwargs::ForwardKwargs;
 use super::output::{Captures, ModelOutput, Returned};
 use super::plan::{Asked, CapturePlan};
 use super::recorder::CanRecordOutputs;
 use super::scope::Open;
 use super::selection::Flag;
+use crate::names::near;
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,7 +115,7 @@ impl<O: ModelOutput, E: From<CaptureError>> Runs<O, E> for Runner {
         options: &Options<'_>,
         body: impl FnOnce() -> Result<O, E>,
     ) -> Result<O, E> {
-        let asked = resolve(model, config, kwargs, options)?;
+        let asked = resolve::<M>(config, kwargs, options)?;
         if asked.is_empty() {
             let _blind = Open::blind();
             return body();
@@ -130,7 +131,7 @@ impl<O: ModelOutput, E: From<CaptureError>> Runs<O, E> for Runner {
         options: &Options<'_>,
         body: impl FnOnce() -> Result<O, E>,
     ) -> Result<Captures<O>, E> {
-        let asked = resolve(model, config, kwargs, options)?;
+        let asked = resolve::<M>(config, kwargs, options)?;
         let tie = tie(config, options);
         let plan = CapturePlan::new(model, &asked, kwargs.expected())?;
         let collector = Arc::new(Collector::new(plan, kwargs.keep(), true, tie));
@@ -175,12 +176,11 @@ const FOLLOWERS: [&str; 2] = ["cross_attentions", "mask_decoder_attentions"];
 
 /// What is asked for: the caller's word, else the config's, else nothing. Allocates nothing where that is nothing.
 fn resolve<M: CanRecordOutputs>(
-    model: &M,
     config: &impl ConfigDefaults,
     kwargs: &ForwardKwargs,
     options: &Options<'_>,
 ) -> Result<Vec<Asked>, CaptureError> {
-    let recorders = model.output_recorders().or(M::RECORDERS);
+    let recorders = M::RECORDERS;
     let asked_by_argument = options.arguments.iter().filter(|(_, flag)| flag.is_asked()).map(|(key, _)| *key);
     for key in kwargs.keys().chain(kwargs.expected().map(|(key, _)| key)).chain(asked_by_argument) {
         if !recorders.iter().any(|recorder| recorder.key == key) {
@@ -238,7 +238,7 @@ pub fn plan<M: CanRecordOutputs>(
     config: &impl ConfigDefaults,
     kwargs: &ForwardKwargs,
 ) -> Result<CapturePlan, CaptureError> {
-    let asked = resolve(model, config, kwargs, &Options { tie: false, arguments: &[] })?;
+    let asked = resolve::<M>(config, kwargs, &Options { tie: false, arguments: &[] })?;
     CapturePlan::new(model, &asked, kwargs.expected())
 }
 

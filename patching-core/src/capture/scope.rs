@@ -131,7 +131,7 @@ fn enter_recorded(slot: SlotId, arity: usize) -> Option<Call> {
     let collector = TOP.with_borrow(Clone::clone)?;
     let sinks = collector.plan.sinks_of(slot);
     // also where nothing is planned: what this slot calls must not take itself for its caller
-    let before = CURRENT.replace(Current { sinks, arity });
+    let before = CURRENT.replace(Current { sinks: collector.plan.sinks_for(slot), arity });
     Some(Call { collector, sinks, before })
 }
 

@@ -1,7 +1,6 @@
 use super::erase::{DynMapper, DynVisitor};
-use super::hooked::SlotId;
 use super::module_class::ModuleClass;
-use super::slot::Erased;
+use super::slot::{Erased, Identity};
 use burn::module::{Content, Devices, DisplaySettings};
 use burn::tensor::Device;
 use std::any::Any;
@@ -29,7 +28,7 @@ impl<C: ModuleClass<Interface = Self>> Erased<C> for Failed<C> {
     fn any(&self) -> &dyn Any {
         match self.never {}
     }
-    fn identity(&self) -> (&'static str, SlotId) {
+    fn identity(&self) -> Identity {
         match self.never {}
     }
     fn boxed(&self) -> Box<Self> {

@@ -1,9 +1,9 @@
 use super::erase::{DynMapper, DynVisitor, Outward};
 use super::module_class::{Implements, ModuleClass};
-use super::slot::Erased;
+use super::slot::{Erased, Identity};
 use burn::module::{Content, Devices, DisplaySettings, Module, ModuleDisplay, ModuleDisplayDefault};
 use burn::tensor::Device;
-use std::any::{Any, type_name};
+use std::any::{Any, TypeId, type_name};
 use std::fmt;
 
 /// Which slot, for as long as the model is borrowed: its address.
@@ -47,8 +47,8 @@ impl<C: ModuleClass, M: Implements<C>> Erased<C> for Hooked<M> {
     fn any(&self) -> &dyn Any {
         &self.module
     }
-    fn identity(&self) -> (&'static str, SlotId) {
-        (type_name::<M>(), SlotId::of(self))
+    fn identity(&self) -> Identity {
+        Identity { implementation: type_name::<M>(), implementation_id: TypeId::of::<M>(), id: SlotId::of(self) }
     }
     fn boxed(&self) -> Box<C::Interface> {
         C::__boxed(Hooked::new(self.module.clone()))

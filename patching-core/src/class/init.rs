@@ -1,6 +1,9 @@
 use super::module_class::ModuleClass;
 use super::slot::Slot;
+use crate::patch::{Inside, PatchError, Patching};
 use burn::tensor::Device;
+use std::any::TypeId;
+use std::sync::Arc;
 
 /// What a constructor is told: the device, and what to put into its slots.
 ///
@@ -9,12 +12,15 @@ use burn::tensor::Device;
 #[derive(Clone, Debug)]
 pub struct Init {
     device: Device,
+    patches: Option<Arc<Patching>>,
+    /// The replacements under construction around this one.
+    inside: Option<Arc<Inside>>,
 }
 
 impl Init {
     /// Plain construction on `device`: every slot gets the class that it names.
     pub fn new(device: &Device) -> Self {
-        Self { device: device.clone() }
+        Self { device: device.clone(), patches: None, inside: None }
     }
 
     /// The device that parameters are made on.
@@ -22,9 +28,42 @@ impl Init {
         &self.device
     }
 
+    /// This with patches.
+    pub(crate) fn patched(self, patches: Arc<Patching>) -> Self {
+        Self { patches: Some(patches), ..self }
+    }
+
+    /// Whether anything was replaced by what was constructed with this so far.
+    pub(crate) fn has_replaced(&self) -> bool {
+        self.patches.as_ref().is_some_and(|patches| patches.has_replaced())
+    }
+
+    /// Whether the patches could do all that they were asked for, in what was constructed with this so far. For
+    /// constructions with [`PatchSet::init`](crate::patch::PatchSet::init); the other ways check by themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`PatchError::Unfit`] if a pattern matched a class that its replacement cannot stand in for.
+    pub fn check_patches(&self) -> Result<(), PatchError> {
+        self.patches.as_ref().map_or(Ok(()), |patches| patches.check())
+    }
+
     #[doc(hidden)]
     pub fn __construct<C: ModuleClass>(&self) -> Construct<C> {
-        Construct { new: C::__factory::<C>(), inner: None }
+        let class = TypeId::of::<C>;
+        let replacement = match &self.patches {
+            Some(patches) if !self.inside.as_ref().is_some_and(|inside| inside.contains(class())) => {
+                patches.choose::<C>()
+            }
+            _ => None,
+        };
+        match replacement {
+            None => Construct { new: C::__factory::<C>(), inner: None },
+            Some(new) => {
+                let inside = Some(Inside::new(class(), self.inside.clone()));
+                Construct { new, inner: Some(Self { inside, ..self.clone() }) }
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Module classes, the slots that hold their implementations, and how both are constructed.
 
+mod edit;
 pub(crate) mod erase;
 mod failed;
 mod hooked;
@@ -8,11 +9,14 @@ mod module_class;
 mod slot;
 mod walk;
 
+pub(crate) use edit::{Edits, edit, edited_recorders};
 #[doc(hidden)]
 pub use failed::Failed;
 pub use hooked::{Hooked, SlotId};
 pub use init::{Construct, Init};
 pub use module_class::{ClassName, Implements, ModuleClass, SlotModule, known_classes};
+#[doc(hidden)]
+pub use slot::Identity;
 pub use slot::{Erased, Slot};
-pub use walk::{SlotInfo, all_slots};
-pub(crate) use walk::{meet_recorders, own_slots};
+pub(crate) use walk::{OwnSlots, base_models, meet_recorders, own_slots, slots_of, transparent_places};
+pub use walk::{SlotInfo, all_slots, slots};

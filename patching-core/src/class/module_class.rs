@@ -36,12 +36,13 @@ pub trait ModuleClass: Implements<Self> {
 
 /// `Self` has the constructor and the `forward` of class `C`, so it can stand in a [`Slot<C>`].
 ///
-/// Written by `#[module_class]` for the class itself. For another type it is two lines, which the compiler checks:
+/// Written by `#[module_class]` for the class itself and by `#[replaces(…)]` for others. By hand it is two lines, which
+/// the compiler checks:
 /// `const NEW: C::New<Self> = Self::new;` and `const FORWARD: C::Forward<Self> = Self::forward;`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand in for the module class `{C}`",
     label = "does not replace `{C}`",
-    note = "a slot of a class holds the class itself, or a type that implements `Implements<{C}>` with its constructor and `forward`"
+    note = "write `#[replaces({C})]` on the `impl` block that holds its `new` and `forward`, which must be those of the class"
 )]
 pub trait Implements<C: ModuleClass>: SlotModule {
     /// Its constructor.

@@ -1,3 +1,4 @@
+use super::edit::edited_slot;
 use super::erase::{DynMapper, DynVisitor, Inward};
 use super::hooked::{Hooked, SlotId};
 use super::module_class::{Implements, ModuleClass};
@@ -11,13 +12,21 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::ops::Deref;
 
+/// What is in a slot, and which slot it is.
+#[doc(hidden)]
+pub struct Identity {
+    pub(crate) implementation: &'static str,
+    pub(crate) implementation_id: TypeId,
+    pub(crate) id: SlotId,
+}
+
 /// Burn's `Module` without its generic methods: the supertrait of every interface, so that a slot is one box and a
 /// call one indirect call.
 pub trait Erased<C: ModuleClass>: Send + Sync {
     #[doc(hidden)]
     fn any(&self) -> &dyn Any;
     #[doc(hidden)]
-    fn identity(&self) -> (&'static str, SlotId);
+    fn identity(&self) -> Identity;
     #[doc(hidden)]
     fn boxed(&self) -> Box<C::Interface>;
     #[doc(hidden)]
@@ -68,7 +77,7 @@ impl<C: ModuleClass> Slot<C> {
 
     /// The type name of what the slot holds.
     pub fn implementation_name(&self) -> &'static str {
-        self.0.identity().0
+        self.0.identity().implementation
     }
 }
 
@@ -121,14 +130,27 @@ impl<C: ModuleClass> Module for Slot<C> {
         self.0.num_params()
     }
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
-        walk::meet_slot(|path| {
-            let (implementation, id) = self.0.identity();
-            SlotInfo { path, class: C::NAME, class_id: TypeId::of::<C>(), arity: C::Output::ARITY, implementation, id }
-        });
+        walk::meet_slot(
+            |place| {
+                let Identity { implementation, implementation_id, id } = self.0.identity();
+                SlotInfo {
+                    path: place.clone(),
+                    class: C::NAME,
+                    class_id: TypeId::of::<C>(),
+                    arity: C::Output::ARITY,
+                    implementation,
+                    implementation_id,
+                    id,
+                    place,
+                    original_of: None,
+                }
+            },
+            || Box::new(self.clone()),
+        );
         self.0.visit(&mut Inward(visitor));
     }
     fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
-        Self(self.0.map(&mut Inward(mapper)))
+        Self(edited_slot(self).0.map(&mut Inward(mapper)))
     }
 }
 

@@ -27,6 +27,20 @@ pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + 
     /// The implementation chosen, if any.
     fn attn_implementation(&self) -> Option<&str>;
 
+    /// Chooses the implementation of mixtures of experts, as `experts_implementation` at load time does.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says why not: unless a config says otherwise, because the model has no experts.
+    fn set_experts_implementation(&mut self, name: &str) -> Result<(), String> {
+        Err(format!("experts_implementation `{name}` was chosen for a model without experts"))
+    }
+
+    /// The implementation of mixtures of experts chosen, if any.
+    fn experts_implementation(&self) -> Option<&str> {
+        None
+    }
+
     /// Where this config lies inside that of a composite model of type `model_type`, if it does.
     ///
     /// A text tower that can be loaded out of a `clip` checkpoint answers `Some("text_config")` for `clip`.
@@ -55,6 +69,16 @@ pub trait PretrainedConfig: Clone + std::fmt::Debug + Send + Sync + Serialize + 
     ///
     /// A sentence that names the implementation and the choices.
     fn validate_attn_implementation(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether the implementation of mixtures of experts chosen is one that the program has, and there are experts; if
+    /// not, why. Called as [`validate_attn_implementation`](Self::validate_attn_implementation).
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names the implementation and the choices.
+    fn validate_experts_implementation(&self) -> Result<(), String> {
         Ok(())
     }
 

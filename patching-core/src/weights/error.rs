@@ -10,6 +10,7 @@ use super::config::ConfigError;
 use super::conversion::RestoreError;
 use super::reader::{HeaderError, IndexError};
 use super::report::LoadReport;
+use crate::patch::PatchError;
 
 /// A checkpoint's files cannot be read.
 #[derive(Debug, Error)]
@@ -115,6 +116,9 @@ pub enum LoadError {
     /// The weights' files cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The patches could not be applied. Nothing was loaded.
+    #[error("cannot replace classes of the model: {0}")]
+    Patch(#[from] PatchError),
     /// Parameters without a value, or with one that does not fit. Nothing was loaded.
     #[error("the checkpoint does not fit the model\n{0}")]
     Weights(Box<LoadReport>),

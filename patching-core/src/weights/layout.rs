@@ -110,6 +110,8 @@ impl ParameterLayout {
 pub struct LayoutRules {
     layers: BTreeMap<Cow<'static, str>, Vec<(Cow<'static, str>, ParameterLayout)>>,
     paths: Vec<(Cow<'static, str>, ParameterLayout)>,
+    /// Places whose last segment is no part of a key.
+    transparent: Vec<String>,
 }
 
 impl LayoutRules {
@@ -147,6 +149,23 @@ impl LayoutRules {
         self
     }
 
+    /// These rules for a model that has slots at `places` whose names are no part of a key, because they hold the
+    /// original of the replacement around them.
+    pub(crate) fn with_transparent(mut self, places: Vec<String>) -> Self {
+        self.transparent.extend(places);
+        self
+    }
+
+    /// Whether the last segment of the path `path` is no part of a key.
+    pub(crate) fn is_transparent(&self, path: &str) -> bool {
+        self.transparent.iter().any(|place| place == path)
+    }
+
+    /// Whether any path is.
+    pub(crate) fn has_transparent(&self) -> bool {
+        !self.transparent.is_empty()
+    }
+
     /// These rules, and where none applies those of `other`.
     #[must_use]
     pub fn over(mut self, other: Self) -> Self {
@@ -158,6 +177,7 @@ impl LayoutRules {
         let mut paths = other.paths;
         paths.append(&mut self.paths);
         self.paths = paths;
+        self.transparent.extend(other.transparent);
         self
     }
 

@@ -8,6 +8,7 @@ use burn::tensor::{DType, FloatDType};
 
 use super::conversion::ConversionMapping;
 use super::layout::LayoutRules;
+use crate::patch::PatchSet;
 
 /// How the files of a checkpoint get into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +57,10 @@ pub struct LoadOptions {
     pub dtype: Option<FloatDType>,
     /// The attention implementation; the config's where `None`.
     pub attn_implementation: Option<String>,
+    /// What to put in the place of the model's classes; the registered patches where `None`.
+    pub patches: Option<PatchSet>,
+    /// The implementation of mixtures of experts; the config's where `None`.
+    pub experts_implementation: Option<String>,
     /// Whether to map the files or to read them.
     pub read_mode: ReadMode,
     /// Whether parameters without a value in the checkpoint keep the one they have.
@@ -87,6 +92,20 @@ impl LoadOptions {
     #[must_use]
     pub fn attn_implementation(mut self, name: impl Into<String>) -> Self {
         self.attn_implementation = Some(name.into());
+        self
+    }
+
+    /// Replaces classes of the model by these patches instead of the registered ones.
+    #[must_use]
+    pub fn patches(mut self, patches: impl Into<Option<PatchSet>>) -> Self {
+        self.patches = patches.into();
+        self
+    }
+
+    /// Chooses the implementation of mixtures of experts. A model without experts refuses every name.
+    #[must_use]
+    pub fn experts_implementation(mut self, name: impl Into<String>) -> Self {
+        self.experts_implementation = Some(name.into());
         self
     }
 
@@ -138,6 +157,8 @@ impl fmt::Debug for LoadOptions {
         let Self {
             dtype,
             attn_implementation,
+            patches,
+            experts_implementation,
             read_mode,
             allow_missing,
             ignore_mismatched,
@@ -149,6 +170,8 @@ impl fmt::Debug for LoadOptions {
             .debug_struct("LoadOptions")
             .field("dtype", dtype)
             .field("attn_implementation", attn_implementation)
+            .field("patches", patches)
+            .field("experts_implementation", experts_implementation)
             .field("read_mode", read_mode)
             .field("allow_missing", allow_missing)
             .field("ignore_mismatched", ignore_mismatched)

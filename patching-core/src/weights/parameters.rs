@@ -82,6 +82,12 @@ impl Place {
         names.join(".")
     }
 
+    /// The place of the step `at`, as walks over slots tell it: variants of enums leave no trace.
+    fn place_of(&self, at: usize) -> String {
+        let steps = self.steps.iter().take(at + 1).filter(|(_, container)| !container.starts_with("Enum:"));
+        steps.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".")
+    }
+
     /// The key in a checkpoint and the steps from there to the parameter here.
     pub(crate) fn layout(&self, rules: &LayoutRules) -> (String, Vec<Operation>) {
         // A parameter in a list is laid out as the field that holds the list.
@@ -98,6 +104,7 @@ impl Place {
             .enumerate()
             // A variant of an enum is a choice between layers and leaves no trace in a checkpoint.
             .filter(|(_, (_, container))| !container.starts_with("Enum:"))
+            .filter(|(at, _)| !rules.has_transparent() || !rules.is_transparent(&self.place_of(*at)))
             .map(|(at, (name, _))| match renamed {
                 Some(renamed) if Some(at) == owner => renamed,
                 _ => name.as_str(),

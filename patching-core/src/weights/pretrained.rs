@@ -21,6 +21,8 @@ use super::save::{self, SaveReport};
 use super::tie::tie;
 use crate::capture::merge::first_device;
 use crate::class::Init;
+use crate::class::transparent_places;
+use crate::patch::{PatchReport, PatchSet, get_patch_mapping, patch_output_recorders};
 
 /// A model that loads and saves Hugging Face checkpoints.
 ///
@@ -99,18 +101,51 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         if let Some(name) = &options.attn_implementation {
             config.set_attn_implementation(name);
         }
-        construct::<Self>(&config, device)?.load_weights_with(dir, options)
+        if let Some(name) = &options.experts_implementation {
+            config.set_experts_implementation(name).map_err(ConfigError::Unbuildable)?;
+        }
+        let patches = options.patches.clone().unwrap_or_else(get_patch_mapping);
+        let model = construct::<Self>(&config, device, &patches)?;
+        let patched = patches.report(&model);
+        let (model, mut report) = model.load_weights_with(dir, options)?;
+        report.patches = patched;
+        Ok((model, report))
     }
 
-    /// Constructs the model with fresh parameters; those that are tied share them.
+    /// Constructs the model with fresh parameters, the registered patches applied; parameters that are tied share them.
     ///
     /// # Errors
     ///
-    /// When the model ties parameters that it does not have or that differ in shape.
+    /// When no such model can be constructed, when a patch cannot be applied, and when the model ties parameters that
+    /// it does not have or that differ in shape.
     fn from_config(config: &Self::Config, device: &Device) -> Result<Self, LoadError> {
-        let model = construct::<Self>(config, device)?;
-        let rules = layouts_of(&model, &LayoutRules::default());
-        tie(model, &Self::tied_parameters(config), &rules)
+        constructed(config, device, &get_patch_mapping())
+    }
+
+    /// [`from_config`](Self::from_config) with `patches` instead of the registered ones, and what they replaced.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_config`](Self::from_config).
+    fn from_config_with(
+        config: &Self::Config,
+        device: &Device,
+        patches: &PatchSet,
+    ) -> Result<(Self, PatchReport), LoadError> {
+        let model: Self = constructed(config, device, patches)?;
+        let report = patches.report(&model);
+        Ok((model, report))
+    }
+
+    /// What `patches` would replace in a model of this config, without weights: the model is constructed, but its
+    /// parameters are never made.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_config`](Self::from_config).
+    fn patch_plan(config: &Self::Config, device: &Device, patches: &PatchSet) -> Result<PatchReport, LoadError> {
+        let model = construct::<Self>(config, device, patches)?;
+        Ok(patches.report(&model))
     }
 
     /// Loads the weights in the folder `dir` into this model. On an error the model is gone, never half loaded.
@@ -200,10 +235,24 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
 }
 
 /// Every construction on behalf of a caller passes here.
-fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device) -> Result<M, LoadError> {
+fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device, patches: &PatchSet) -> Result<M, LoadError> {
     config.validate().map_err(ConfigError::Unbuildable)?;
     config.validate_attn_implementation().map_err(ConfigError::Unbuildable)?;
-    Ok(M::new(config, &Init::new(device)))
+    config.validate_experts_implementation().map_err(ConfigError::Unbuildable)?;
+    let init = patches.init(device);
+    let mut model = M::new(config, &init);
+    init.check_patches()?;
+    if init.has_replaced() {
+        patch_output_recorders(&mut model);
+    }
+    Ok(model)
+}
+
+/// [`construct`], and parameters that are tied share their values.
+fn constructed<M: PreTrainedModel>(config: &M::Config, device: &Device, patches: &PatchSet) -> Result<M, LoadError> {
+    let model: M = construct(config, device, patches)?;
+    let rules = layouts_of(&model, &LayoutRules::default());
+    tie(model, &M::tied_parameters(config), &rules)
 }
 
 /// The rules that apply to a model with this config: `own` alone, or those registered or built in for it, for its base
@@ -250,5 +299,6 @@ fn model_type<C: PretrainedConfig>(config: &C) -> String {
 
 /// The caller's rules, then the model's, then the standard ones.
 fn layouts_of<M: PreTrainedModel>(model: &M, own: &LayoutRules) -> LayoutRules {
-    own.clone().over(M::layouts(model.config())).over(LayoutRules::standard())
+    let rules = own.clone().over(M::layouts(model.config())).over(LayoutRules::standard());
+    rules.with_transparent(transparent_places(model))
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use burn::tensor::DType;
 
 use super::conversion::{ConversionProblem, with_shapes};
+use crate::patch::PatchReport;
 
 /// What a load did. Its `Display` is meant to be read by people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct LoadReport {
     pub untied: Vec<TiedKey>,
     /// Parameters whose elements were converted.
     pub casts: Vec<CastKey>,
+    /// What was put in the place of the model's classes, where `from_pretrained` constructed it.
+    pub patches: PatchReport,
     /// Parameters that rules made of other tensors.
     pub converted: Vec<ConvertedKey>,
     /// Rules that were registered or given for this load, but did nothing, since the checkpoint has what they would
@@ -196,6 +199,9 @@ impl fmt::Display for LoadReport {
         }
         for ((from, to, reason), count) in casts {
             write!(formatter, "\nconverted from {from} to {to} ({reason}): {count}")?;
+        }
+        if !self.patches.is_empty() {
+            write!(formatter, "\n{}", self.patches)?;
         }
         Ok(())
     }

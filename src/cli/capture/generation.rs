@@ -10,7 +10,7 @@ use burn::tensor::Device;
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::burn_models::config::TokenIds;
 use burnlens::burn_models::generation::GenerationConfig;
-use burnlens::patching_core::capture::{ForwardKwargs, ModelOutput};
+use burnlens::patching_core::capture::ForwardKwargs;
 use std::borrow::Cow;
 
 /// What was generated.

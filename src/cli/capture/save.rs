@@ -21,7 +21,12 @@ pub(crate) struct Saved<'a> {
 
 impl<'a> Saved<'a> {
     pub(crate) fn of(value: &'a Value) -> Result<Self, CliError> {
-        Self::new(value.name.clone(), value.shape().to_vec(), Cow::Borrowed(&value.data))
+        // Burn has no tensors without dimensions. The reference has: a loss is one.
+        let shape = match value.shape() {
+            [1] if value.recorded.is_none() => Vec::new(),
+            shape => shape.to_vec(),
+        };
+        Self::new(value.name.clone(), shape, Cow::Borrowed(&value.data))
     }
 
     /// `data` under the name `name`, with `shape`, which has as many elements.

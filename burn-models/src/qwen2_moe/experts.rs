@@ -1,0 +1,121 @@
+use super::{Qwen2MoeConfig, Qwen2MoeMLP, Qwen2MoeTopKRouter};
+use crate::layers::experts::Experts;
+use crate::layers::{Activation, LayerContext, linear, new_linear};
+use burn::module::{Initializer, Module, Param};
+use burn::nn::Linear;
+use burn::tensor::{Int, Tensor, activation::sigmoid};
+use patching_core::prelude::*;
+
+/// Qwen2-MoE's experts, all in two tensors.
+#[derive(Module, Debug)]
+pub struct Qwen2MoeExperts {
+    /// Gate above up, `[experts, 2 * intermediate, hidden]`
+    pub gate_up_proj: Param<Tensor<3>>,
+    /// `[experts, hidden, intermediate]`
+    pub down_proj: Param<Tensor<3>>,
+    #[module(skip)]
+    activation: Activation,
+}
+
+#[module_class]
+impl Qwen2MoeExperts {
+    /// Fresh parameters.
+    pub fn new(config: &Qwen2MoeConfig, init: &Init) -> Self {
+        let (experts, hidden, size) = (config.num_experts, config.hidden_size, config.moe_intermediate_size);
+        let normal = Initializer::Normal { mean: 0.0, std: config.initializer_range };
+        Self {
+            gate_up_proj: normal.init([experts, 2 * size, hidden], init.device()),
+            down_proj: normal.init([experts, hidden, size], init.device()),
+            activation: config.hidden_act,
+        }
+    }
+
+    /// `[tokens, hidden]` to the same, by the experts `[tokens, top k]`, each times its weight.
+    pub fn forward(
+        &self,
+        hidden_states: Tensor<2>,
+        top_k_index: Tensor<2, Int>,
+        top_k_weights: Tensor<2>,
+        context: &LayerContext,
+    ) -> Tensor<2> {
+        context.experts().mix(Experts {
+            hidden_states,
+            top_k_index,
+            top_k_weights,
+            gate_up_proj: self.gate_up_proj.val(),
+            down_proj: self.down_proj.val(),
+            activation: self.activation,
+        })
+    }
+}
+
+/// Qwen2-MoE's feed-forward block with experts: those that the router chose, and one that all tokens share, as far as a
+/// gate lets it through.
+#[derive(Module, Debug)]
+pub struct Qwen2MoeSparseMoeBlock {
+    /// Chooses the experts.
+    pub gate: Slot<Qwen2MoeTopKRouter>,
+    /// The experts to choose from.
+    pub experts: Slot<Qwen2MoeExperts>,
+    /// The expert that all tokens share.
+    pub shared_expert: Slot<Qwen2MoeMLP>,
+    /// `[hidden, 1]`
+    pub shared_expert_gate: Linear,
+    #[module(skip)]
+    layer_idx: usize,
+}
+
+#[module_class]
+impl Qwen2MoeSparseMoeBlock {
+    /// Fresh parameters for layer `layer_idx`.
+    pub fn new(config: &Qwen2MoeConfig, layer_idx: usize, init: &Init) -> Self {
+        let std = config.initializer_range;
+        Self {
+            gate: Qwen2MoeTopKRouter::slot(config, layer_idx, init),
+            experts: Qwen2MoeExperts::slot(config, init),
+            shared_expert: Qwen2MoeMLP::slot(config, config.shared_expert_intermediate_size, init),
+            shared_expert_gate: new_linear(config.hidden_size, 1, false, std, init.device()),
+            layer_idx,
+        }
+    }
+
+    /// `[batch, seq, hidden]` to the same.
+    pub fn forward(&self, hidden_states: Tensor<3>, context: &mut LayerContext) -> Tensor<3> {
+        let [batch, seq, hidden] = hidden_states.dims();
+        let rows = hidden_states.clone().reshape([batch * seq, hidden]);
+        let (_, scores, indices) = self.gate.forward(rows.clone(), context);
+        context.check_experts(self.layer_idx, &indices);
+        let routed = self.experts.forward(rows, indices, scores, context).reshape([batch, seq, hidden]);
+        let share = sigmoid(linear(&self.shared_expert_gate, hidden_states.clone()));
+        routed + self.shared_expert.forward(hidden_states) * share
+    }
+}
+
+/// What follows attention: experts, or one block for all tokens. Both have the path `mlp`, and the same keys in a
+/// checkpoint as if they lay in the layer itself.
+#[derive(Module, Debug)]
+pub enum Qwen2MoeFeedForward {
+    /// With experts.
+    Sparse(Slot<Qwen2MoeSparseMoeBlock>),
+    /// Without.
+    Dense(Slot<Qwen2MoeMLP>),
+}
+
+impl Qwen2MoeFeedForward {
+    /// What the config says of layer `layer_idx`, with fresh parameters.
+    pub fn new(config: &Qwen2MoeConfig, layer_idx: usize, init: &Init) -> Self {
+        if config.is_sparse(layer_idx) {
+            Self::Sparse(Qwen2MoeSparseMoeBlock::slot(config, layer_idx, init))
+        } else {
+            Self::Dense(Qwen2MoeMLP::slot(config, config.intermediate_size, init))
+        }
+    }
+
+    /// `[batch, seq, hidden]` to the same.
+    pub fn forward(&self, hidden_states: Tensor<3>, context: &mut LayerContext) -> Tensor<3> {
+        match self {
+            Self::Sparse(experts) => experts.forward(hidden_states, context),
+            Self::Dense(mlp) => mlp.forward(hidden_states),
+        }
+    }
+}
