@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::mapping::{ConversionMapping, Converter, Renaming, Rule, RuleKind};
+use super::pattern::Pattern;
 
 /// A model inside another, whose rules apply to its own part of a checkpoint only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,8 +135,11 @@ impl<'r> Bound<'r> {
             Side::Sources => (&converter.sources, converter.merges),
             Side::Targets => (&converter.targets, converter.splits),
         };
+        let found = patterns.iter().enumerate().filter_map(|(number, pattern)| Some((number, pattern.find(inner)?)));
+        // The most particular one: `mlp.proj` rather than `proj`.
+        let length = |number: usize| patterns.get(number).map_or(0, Pattern::len);
         let (number, mut found) =
-            patterns.iter().enumerate().find_map(|(number, pattern)| Some((number, pattern.find(inner)?)))?;
+            found.reduce(|best, other| if length(other.0) > length(best.0) { other } else { best })?;
         let index = if listed { found.stars.pop() } else { None };
         Some((number, Member { before: found.before, carried: found.stars, after: found.after, index }))
     }

@@ -150,6 +150,11 @@ impl Bag {
         Self { config: config.clone(), parameters, recorders: OutputRecorders::default() }
     }
 
+    /// Puts the parameters of another in the place of its own.
+    pub(super) fn take_parameters(&mut self, other: Self) {
+        self.parameters = other.parameters;
+    }
+
     /// Every parameter as bytes, with its shape.
     pub(super) fn content(&self) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
         let content = |any: &Any| each!(any, param => param.val().into_data());

@@ -323,3 +323,49 @@ fn autodiff_and_casts_go_on_as_before() {
     assert_eq!(report.casts.len(), 1);
     assert_eq!(model.floats("qkv_proj.weight"), counted(0, 4));
 }
+
+#[test]
+fn of_several_patterns_the_most_particular_one_counts() {
+    let config = BagConfig::new(&[("m.both", &[3])]);
+    let stored = [counting("m.mlp.proj", &[1], 1), counting("m.proj", &[2], 2)];
+    let rule = WeightConverter::new(["proj", "mlp.proj"], "both").with(Concatenate::dim(0));
+    let (model, _) = there_and_back(&config, &stored, [rule]);
+    assert_eq!(model.floats("m.both"), [2.0, 3.0, 1.0]);
+    let rule = WeightConverter::new(["*.proj", "*.mlp.proj"], "*.both").with(Concatenate::dim(0));
+    let (model, _) = there_and_back(&config, &stored, [rule]);
+    assert_eq!(model.floats("m.both"), [2.0, 3.0, 1.0]);
+}
+
+#[test]
+fn tensors_without_elements_are_no_obstacle() {
+    let config = BagConfig::new(&[("both", &[2, 3]), ("empty", &[0, 4])]);
+    let stored = [counting("a", &[2, 3], 0), counting("b", &[0, 3], 0), counting("c", &[4, 0], 0)];
+    let rules = [
+        WeightConverter::new(["a", "b"], "both").with(Concatenate::dim(0)),
+        WeightConverter::new("c", "empty").with(Transpose::dims(0, 1)),
+    ];
+    there_and_back(&config, &stored, rules);
+}
+
+#[test]
+fn a_report_has_a_line_for_all_layers_alike() {
+    let config: Vec<_> = (0..3).map(|layer| (format!("layers.{layer}.mlp.experts.gate_up_proj"), [2, 4, 3])).collect();
+    let parameters: Vec<_> = config.iter().map(|(key, shape)| (key.as_str(), &shape[..])).collect();
+    let stored: Vec<_> = (0..3)
+        .flat_map(|layer| {
+            let experts = experts(2).into_iter().filter(|(key, ..)| !key.contains("down_proj"));
+            experts.map(move |(key, dtype, shape, bytes)| {
+                (key.replace("layers.0", &format!("layers.{layer}")), dtype, shape, bytes)
+            })
+        })
+        .collect();
+    let [rule, _] = fused_experts();
+    let (_, report) = there_and_back(&BagConfig::new(&parameters), &stored, [rule]);
+    assert_eq!(
+        report.to_string(),
+        "loaded 3 parameters (288 bytes)\n\
+         converted (3):\n  \
+         layers.{0-2}.mlp.experts.gate_up_proj: from 4 tensors (mlp.experts.*.gate_proj.weight, \
+         mlp.experts.*.up_proj.weight) by MergeModulelist(dim=0), Concatenate(dim=1, equal)"
+    );
+}

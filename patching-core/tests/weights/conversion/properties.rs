@@ -55,7 +55,8 @@ struct Made {
 }
 
 impl Case {
-    fn made(&self) -> Made {
+    /// With names that end in `tag`, and renamed as `rename` says.
+    fn made(&self, tag: usize, rename: usize) -> Made {
         let dim = if self.other.is_some() { self.dim } else { 0 };
         let transpose = self.transpose && self.other.is_some();
         let equal = self.equal || (!self.join && self.sizes.len() == 1);
@@ -90,19 +91,19 @@ impl Case {
         if transpose {
             operations.push(Transpose::dims(0, 1).into());
         }
-        let parts: Vec<String> = (0..sizes.len()).map(|part| format!("part{part}")).collect();
-        let star = |name: &str| if self.list > 0 { format!("list.*.{name}") } else { name.to_owned() };
+        let parts: Vec<String> = (0..sizes.len()).map(|part| format!("part{part}_{tag}")).collect();
+        let star = |name: &str| if self.list > 0 { format!("list{tag}.*.{name}") } else { name.to_owned() };
         let (mut sources, mut targets) = (Vec::new(), Vec::new());
         if self.join {
             operations.push(Concatenate::dim(dim_after).into());
             sources.extend(parts.iter().map(|part| star(part)));
-            targets.push("whole".to_owned());
+            targets.push(format!("whole_{tag}"));
             if self.list > 0 {
                 operations.push(MergeModulelist::dim(0).into());
             }
         } else {
             operations.push(if equal { Chunk::dim(dim_after).into() } else { Split::dim(dim_after).into() });
-            sources.push(star("whole"));
+            sources.push(star(&format!("whole_{tag}")));
             targets.extend(parts.iter().map(|part| star(part)));
             if self.list > 0 {
                 operations.push(MergeModulelist::dim(1).into());
@@ -111,17 +112,11 @@ impl Case {
         }
         let rule =
             operations.into_iter().fold(WeightConverter::new(sources.clone(), targets.clone()), WeightConverter::with);
-        let mut rules: Vec<WeightTransform> = Vec::new();
-        match self.rename {
-            1 => rules.push(WeightRenaming::new("blocks", "layers").into()),
-            2 => rules.push(WeightRenaming::regex(r"^blocks\.(\d+)\.", "layers.$1.").expect("an expression").into()),
-            _ => {}
-        }
-        rules.push(rule.into());
+        let rules = vec![rule.into()];
 
         let dtype = [Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::BOOL][self.dtype];
         let kind = if dtype == Dtype::BOOL { 'b' } else { 'f' };
-        let layers_in_file = if self.rename > 0 { "blocks" } else { "layers" };
+        let layers_in_file = if rename > 0 { "blocks" } else { "layers" };
         let mut byte = u32::from(self.seed);
         let mut tensor = |key: String, shape: Vec<usize>| -> Stored {
             let count: usize = shape.iter().product();
@@ -153,12 +148,33 @@ impl Case {
                     }
                 }
             }
-            stored.push(tensor(format!("{layers_in_file}.{layer}.norm"), vec![2]));
-            parameters.push((format!("layers.{layer}.norm"), vec![2], kind));
+            stored.push(tensor(format!("{layers_in_file}.{layer}.norm_{tag}"), vec![2]));
+            parameters.push((format!("layers.{layer}.norm_{tag}"), vec![2], kind));
         }
         let config = BagConfig { model_type: "properties".into(), parameters, ..BagConfig::default() };
         Made { config, stored, rules }
     }
+}
+
+/// Several of them in one checkpoint.
+fn made(cases: &[Case]) -> Made {
+    let rename = cases.first().map_or(0, |case| case.rename);
+    let mut all = Made { config: BagConfig::new(&[]), stored: Vec::new(), rules: Vec::new() };
+    match rename {
+        1 => all.rules.push(WeightRenaming::new("blocks", "layers").into()),
+        2 => {
+            let rename = WeightRenaming::regex(r"^blocks\.(\d+)\.", "layers.$1.");
+            all.rules.push(rename.expect("an expression").into());
+        }
+        _ => {}
+    }
+    for (tag, case) in cases.iter().enumerate() {
+        let Made { config, stored, rules } = case.made(tag, rename);
+        all.config.parameters.extend(config.parameters);
+        all.stored.extend(stored);
+        all.rules.extend(rules);
+    }
+    all
 }
 
 fn config(cases: u32) -> Config {
@@ -170,14 +186,14 @@ proptest! {
     #![proptest_config(config(192))]
 
     #[test]
-    fn what_is_loaded_comes_back(case in cases()) {
-        let Made { config, stored, rules } = case.made();
+    fn what_is_loaded_comes_back(cases in vec(cases(), 1..4)) {
+        let Made { config, stored, rules } = made(&cases);
         there_and_back(&config, &stored, rules);
     }
 
     #[test]
-    fn a_file_in_the_model_s_layout_stays_in_it(case in cases()) {
-        let Made { config, rules, .. } = case.made();
+    fn a_file_in_the_model_s_layout_stays_in_it(cases in vec(cases(), 1..4)) {
+        let Made { config, rules, .. } = made(&cases);
         let model = Bag::on(&config, &burn::tensor::Device::flex());
         let own = folder(&[]);
         let options = patching_core::weights::SaveOptions::new()
@@ -189,8 +205,8 @@ proptest! {
     }
 
     #[test]
-    fn a_model_that_was_not_loaded_is_saved_so_that_it_loads_or_not_at_all(case in cases()) {
-        let Made { config, stored, rules } = case.made();
+    fn a_model_that_was_not_loaded_is_saved_so_that_it_loads_or_not_at_all(cases in vec(cases(), 1..4)) {
+        let Made { config, stored, rules } = made(&cases);
         let model = Bag::on(&config, &burn::tensor::Device::flex());
         let there = folder(&[]);
         let rules = mapping(rules);
@@ -207,16 +223,16 @@ proptest! {
                 prop_assert_eq!(again.content(), model.content());
             }
             // sizes that were joined are not known without a load
-            Err(error) => prop_assert!(case.join && case.sizes.len() > 1, "{}", error),
+            Err(error) => prop_assert!(cases.iter().any(|case| case.join && case.sizes.len() > 1), "{}", error),
         }
     }
 
     #[test]
     fn a_damaged_checkpoint_is_an_error_and_never_a_panic(
-        case in cases(),
+        cases in vec(cases(), 1..4),
         damage in vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), "[0-9a-z*.-]{0,12}"), 1..3),
     ) {
-        let Made { config, mut stored, rules } = case.made();
+        let Made { config, mut stored, rules } = made(&cases);
         for (which, segment, text) in damage {
             let at = which.index(stored.len());
             let mut segments: Vec<String> = stored[at].0.split('.').map(str::to_owned).collect();

@@ -185,3 +185,23 @@ fn a_model_in_another_type_is_parted_in_it() {
     let (dtype, shape, bytes) = tensors(half.path())["q"].clone();
     assert_eq!((dtype.as_str(), shape.as_slice(), bytes.len()), ("BF16", &[2][..], 4));
 }
+
+#[test]
+fn a_model_that_was_changed_after_loading_goes_by_the_rules_where_it_has_to() {
+    let plain = BagConfig::new(&[("a.q", &[2]), ("a.k", &[1]), ("b.q", &[2]), ("b.k", &[1]), ("norm", &[1])]);
+    let stored: Vec<_> = plain.parameters.iter().map(|(key, shape, _)| counting(key, shape, 0)).collect();
+    let folder = folder(&stored);
+    let (mut model, _) = load(&plain, folder.path(), &LoadOptions::new()).expect("loads");
+    // one of two layers is replaced by one that holds both
+    let fused = BagConfig::new(&[("a.qk", &[3]), ("b.q", &[2]), ("b.k", &[1]), ("norm", &[1])]);
+    model.take_parameters(Bag::on(&fused, &Device::flex()));
+    let keys = |model: &Bag| saved(model).into_keys().collect::<Vec<_>>();
+    assert_eq!(keys(&model), ["a.qk", "b.k", "b.q", "norm"]);
+
+    let name = "saving_changed";
+    model.config.model_type = name.into();
+    let rule = WeightConverter::new(["q", "k"], "qk").with(Concatenate::dim(0));
+    patching_core::weights::register_checkpoint_conversion_mapping(name, [rule]).expect("registers");
+    assert_eq!(keys(&model), ["a.k", "a.q", "b.k", "b.q", "norm"]);
+    patching_core::weights::unregister_checkpoint_conversion_mapping(name);
+}
