@@ -150,7 +150,7 @@ pub(crate) fn resolve(
 
     for (name, group) in &groups {
         if let Some(rule) = bound.get(name.rule) {
-            build(name, group, rule, &bound, rules, &locate, tensors, &mut resolution);
+            build(name, group, rule, &bound, &locate, tensors, &mut resolution);
         }
     }
     settle(&mut resolution, by_prefix, tensors);

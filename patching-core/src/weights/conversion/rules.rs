@@ -30,8 +30,7 @@ impl Submodel {
 pub(crate) struct RuleSet {
     rules: Vec<Scoped>,
     base_model_prefix: String,
-    /// The size of a head, or why the config states none.
-    pub(crate) head_dim: Result<usize, String>,
+    config: Value,
 }
 
 #[derive(Debug, Clone)]
@@ -46,7 +45,7 @@ struct Scoped {
 impl RuleSet {
     pub(crate) fn new(base_model_prefix: &str, config: &Value) -> Self {
         let base_model_prefix = base_model_prefix.trim_matches('.').to_owned();
-        Self { rules: Vec::new(), base_model_prefix, head_dim: head_dim(config) }
+        Self { rules: Vec::new(), base_model_prefix, config: config.clone() }
     }
 
     /// Adds the rules of `mapping` for keys under `path`.
@@ -88,7 +87,8 @@ impl RuleSet {
                     prefix
                 }
             };
-            Bound { rule: &scoped.rule, prefix, asked_for: scoped.asked_for }
+            let head_dim = head_dim(&self.config, &scoped.path, &self.base_model_prefix);
+            Bound { rule: &scoped.rule, prefix, asked_for: scoped.asked_for, head_dim }
         });
         bound.collect()
     }
@@ -100,6 +100,8 @@ pub(crate) struct Bound<'r> {
     pub(crate) rule: &'r Rule,
     pub(crate) prefix: String,
     pub(crate) asked_for: bool,
+    /// The size of a head in its model, or why the config states none.
+    pub(crate) head_dim: Result<usize, String>,
 }
 
 impl<'r> Bound<'r> {
@@ -205,8 +207,25 @@ pub(crate) fn index(segment: &str) -> Option<usize> {
     canonical.then_some(number)
 }
 
-/// The size of a head that a config states.
-fn head_dim(config: &Value) -> Result<usize, String> {
+/// The size of a head that a config states for the model at `path`.
+///
+/// A model inside another has a part of the config for itself (`vision_config` for `vision_model`); the base model at
+/// `base` of a head has not.
+fn head_dim(config: &Value, path: &str, base: &str) -> Result<usize, String> {
+    let inside = match path.strip_prefix(base) {
+        Some("") => "",
+        Some(rest) => rest.strip_prefix('.').unwrap_or(path),
+        None => path,
+    };
+    let config = match inside.rsplit('.').next() {
+        None | Some("") => config,
+        Some(name) => {
+            let part = format!("{}_config", name.strip_suffix("_model").unwrap_or(name));
+            let absent =
+                || format!("the config has no `{part}` for `{path}`; state it with `PermuteForRope::head_dim`");
+            config.get(&part).ok_or_else(absent)?
+        }
+    };
     let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok());
     for config in [Some(config), config.get("text_config")].into_iter().flatten() {
         let field = |name: &str| config.get(name).and_then(number);
@@ -241,9 +260,23 @@ mod tests {
 
     #[test]
     fn a_head_is_as_large_as_the_config_says() {
+        let head_dim = |config: &Value| super::head_dim(config, "", "model");
         assert_eq!(head_dim(&json!({ "head_dim": 16, "hidden_size": 64, "num_attention_heads": 8 })), Ok(16));
         assert_eq!(head_dim(&json!({ "head_dim": null, "hidden_size": 64, "num_attention_heads": 8 })), Ok(8));
         assert_eq!(head_dim(&json!({ "text_config": { "hidden_size": 6, "num_attention_heads": 3 } })), Ok(2));
         assert!(head_dim(&json!({ "hidden_size": 6, "num_attention_heads": 0 })).is_err());
+
+        let both = json!({ "text_config": { "head_dim": 4 }, "vision_config": { "head_dim": 8 }, "head_dim": 2 });
+        for (path, expected) in [
+            ("", Some(2)),
+            ("model", Some(2)),
+            ("vision_model", Some(8)),
+            ("model.vision_model", Some(8)),
+            ("text", Some(4)),
+            ("models.text_model", Some(4)),
+            ("audio_model", None),
+        ] {
+            assert_eq!(super::head_dim(&both, path, "model").ok(), expected, "{path}");
+        }
     }
 }

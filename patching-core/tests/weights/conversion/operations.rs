@@ -369,3 +369,12 @@ fn a_report_has_a_line_for_all_layers_alike() {
          mlp.experts.*.up_proj.weight) by MergeModulelist(dim=0), Concatenate(dim=1, equal)"
     );
 }
+
+#[test]
+fn what_cannot_be_undone_by_itself_is_remembered() {
+    let config = BagConfig::new(&[("layers.0.attn", &[1]), ("layers.1.attn", &[1])]);
+    let stored = [counting("h.0.attention", &[1], 0), counting("h.1.attn", &[1], 1)];
+    let rule = WeightRenaming::regex(r"^h\.(\d+)\.(?:attn|attention)$", "layers.$1.attn").expect("an expression");
+    let (_, report) = there_and_back(&config, &stored, [rule]);
+    assert_eq!(report.renamed.len(), 2);
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Locate, Made, Resolution, Tensor, own_key};
 use crate::weights::conversion::assembly::Assembly;
 use crate::weights::conversion::problem::ConversionProblem;
-use crate::weights::conversion::rules::{Bound, GroupName, RuleSet, Side};
+use crate::weights::conversion::rules::{Bound, GroupName, Side};
 use crate::weights::conversion::steps::{Expectations, StepError, Stream, run};
 use crate::weights::keys::near;
 use crate::weights::report::MismatchedKey;
@@ -43,7 +43,6 @@ pub(super) fn build(
     group: &Group,
     rule: &Bound<'_>,
     bound: &[Bound<'_>],
-    rules: &RuleSet,
     locate: &Locate<'_>,
     tensors: &[Tensor<'_>],
     resolution: &mut Resolution,
@@ -142,7 +141,7 @@ pub(super) fn build(
                 items.values().map(of).collect()
             })
             .collect();
-        run(&converter.operations, streams, &expected, converter.targets.len(), list, &rules.head_dim)
+        run(&converter.operations, streams, &expected, converter.targets.len(), list, &rule.head_dim)
     };
     // First the shapes alone: what does not fit must not cost more than to find that out.
     let outlines = match carry_out(&|_, shape| Assembly::outline(shape.to_vec())) {
