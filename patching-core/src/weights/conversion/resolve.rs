@@ -105,8 +105,9 @@ pub(crate) fn resolve(
         {
             mark(&mut uses, at, |found| found.matched = true);
             let group = GroupName::new(at, &member);
-            let makes_something = (0..rule.converter().map_or(0, |converter| converter.targets.len()))
-                .any(|target| locate.find(&group.key(rule, Side::Targets, target, 0)).is_some());
+            let makes_something = groups.contains_key(&group)
+                || (0..rule.converter().map_or(0, |converter| converter.targets.len()))
+                    .any(|target| locate.find(&group.key(rule, Side::Targets, target, 0)).is_some());
             if makes_something {
                 let place = match member.index {
                     None => Some(0),

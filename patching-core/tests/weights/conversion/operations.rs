@@ -378,3 +378,23 @@ fn what_cannot_be_undone_by_itself_is_remembered() {
     let (_, report) = there_and_back(&config, &stored, [rule]);
     assert_eq!(report.renamed.len(), 2);
 }
+
+#[test]
+fn eighteen_thousand_tensors_of_experts() {
+    let (layers, count) = (48, 128);
+    let stored: Vec<_> = (0..layers)
+        .flat_map(|layer| {
+            experts(count).into_iter().map(move |(key, dtype, shape, bytes)| {
+                (key.replace("layers.0", &format!("layers.{layer}")), dtype, shape, bytes)
+            })
+        })
+        .collect();
+    let keys = (0..layers).flat_map(|layer| {
+        [("gate_up_proj", [count, 4, 3]), ("down_proj", [count, 3, 2])]
+            .map(|(name, shape)| (format!("layers.{layer}.mlp.experts.{name}"), shape))
+    });
+    let keys: Vec<_> = keys.collect();
+    let parameters: Vec<_> = keys.iter().map(|(key, shape)| (key.as_str(), &shape[..])).collect();
+    let (_, report) = there_and_back(&BagConfig::new(&parameters), &stored, fused_experts());
+    assert_eq!(report.converted.len(), 2 * layers);
+}
