@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The reference's side of `examples/bench_smollm2.rs` and `examples/bench_qwen2_moe.rs`: answers each line on standard input with the milliseconds of one
-run of what the line names, so that both sides take turns on the same machine.
+"""The reference's side of the benchmarks in `examples/`: answers each line on standard input with the milliseconds of one run
+of what the line names, so that both sides take turns on the same machine.
 
-    bench_reference.py MODEL_DIR
+    bench_reference.py MODEL_DIR             # forward passes, decoding, loading
+    bench_reference.py MODEL_DIR patching    # loading, and constructing without and with registered patches
 """
 import os
 import statistics
@@ -85,7 +86,37 @@ def experts():
     return {f"{run}.{name}": choose(runs[run], name) for run in runs for name in names}
 
 
-RUNS = experts() if getattr(AutoConfig.from_pretrained(folder), "num_experts", 0) else dense()
+def patching():
+    from transformers.monkey_patching import clear_patch_mapping, register_patch_mapping
+
+    class Replacement(torch.nn.Module):
+        pass
+
+    config = AutoConfig.from_pretrained(folder)
+
+    def construct():
+        # without the time that random weights take
+        with torch.device("meta"):
+            return AutoModelForCausalLM.from_config(config)
+
+    def construct_patched():
+        return construct()
+
+    construct.before = clear_patch_mapping
+    construct_patched.before = lambda: (
+        clear_patch_mapping(),
+        register_patch_mapping({f"^Nothing{n}.*$": Replacement for n in range(100)}),
+    )
+    load.before = clear_patch_mapping
+    return {"load": load, "construct": construct, "construct_patched": construct_patched}
+
+
+if sys.argv[2:] == ["patching"]:
+    RUNS = patching()
+elif getattr(AutoConfig.from_pretrained(folder), "num_experts", 0):
+    RUNS = experts()
+else:
+    RUNS = dense()
 
 print("ready", flush=True)
 for line in sys.stdin:

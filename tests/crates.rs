@@ -1,4 +1,4 @@
-//! The macros in crates that know the runtime by other names.
+//! Crates of users: the macros under other names of the runtime, and a replacement for a class of the library.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn copy(from: &Path, to: &Path, root: &str) {
 }
 
 #[test]
-fn the_macros_find_the_runtime_under_every_name() {
+fn crates_of_users_build_and_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     // Always the same folder, so that what is built can be used again; not the sources' own, which stay as they are.
     let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -33,12 +33,18 @@ fn the_macros_find_the_runtime_under_every_name() {
     // the same versions as here
     fs::copy(root.join("Cargo.lock"), crates.join("Cargo.lock")).expect("the lock file can be copied");
     let target = temporary.parent().expect("the target directory");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--workspace", "--offline", "--quiet"])
-        .current_dir(&crates)
-        .env("CARGO_TARGET_DIR", target)
-        .env_remove("RUSTFLAGS")
-        .status()
-        .expect("cargo runs");
-    assert!(status.success(), "a crate in `tests/crates` does not build");
+    let cargo = |arguments: &[&str]| {
+        Command::new(env!("CARGO"))
+            .args(arguments)
+            .current_dir(&crates)
+            .env("CARGO_TARGET_DIR", target)
+            .env_remove("RUSTFLAGS")
+            .status()
+            .expect("cargo runs")
+    };
+    let built = cargo(&["build", "--workspace", "--offline", "--quiet"]);
+    assert!(built.success(), "a crate in `tests/crates` does not build");
+    let model = root.join("models/tiny-decoder");
+    let ran = cargo(&["run", "--offline", "--quiet", "-p", "replacing", "--", &model.display().to_string()]);
+    assert!(ran.success(), "a user's replacement is not recorded");
 }

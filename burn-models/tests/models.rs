@@ -19,11 +19,15 @@ mod inputs;
 mod mixtures;
 #[path = "models/parity.rs"]
 mod parity;
+#[path = "models/patched.rs"]
+mod patched;
 #[cfg(feature = "flex")]
 #[path = "models/precision.rs"]
 mod precision;
 #[path = "models/real.rs"]
 mod real;
+#[path = "models/replacements.rs"]
+mod replacements;
 #[path = "models/routing.rs"]
 mod routing;
 mod support;

@@ -1,5 +1,7 @@
-//! What the benchmarks against the reference share: its process, which answers each line with the milliseconds of one
+//! What the benchmarks against the reference share (each uses a part of it): its process, which answers each line with the milliseconds of one
 //! run, so that both sides take turns on the same machine.
+
+#![allow(dead_code, reason = "each benchmark uses a part of it")]
 
 use burn::tensor::{Device, Int, Tensor};
 use std::io::{BufRead, BufReader, Write};
@@ -28,9 +30,18 @@ impl Reference {
     ///
     /// When it cannot be started.
     pub fn start(python: &str, folder: &str) -> Result<Self, Error> {
+        Self::start_with(python, &[folder])
+    }
+
+    /// Starts it with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn start_with(python: &str, arguments: &[&str]) -> Result<Self, Error> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/bench_reference.py");
         let mut process =
-            Command::new(python).args([script, folder]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+            Command::new(python).arg(script).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let to = process.stdin.take().ok_or("no standard input")?;
         let from = BufReader::new(process.stdout.take().ok_or("no standard output")?);
         let mut reference = Self { process, to, from };

@@ -1,0 +1,129 @@
+//! Constructing under registered patches, and turning a checkpoint's single experts into fused ones, against the
+//! reference, taking turns.
+//!
+//! ```text
+//! cargo run --release --example bench_patching -- MODEL_DIR [--python PYTHON] [--rounds N]
+//! ```
+//!
+//! `MODEL_DIR` is a Llama whose config is constructed. The checkpoint of experts is made first, in a temporary folder:
+//! 8 layers of 64 experts, 1,536 tensors that become 16.
+
+use burn::tensor::Device;
+use burn_models::llama::{LlamaConfig, LlamaForCausalLM, LlamaMLP};
+use burn_models::qwen2_moe::{Qwen2MoeConfig, Qwen2MoeForCausalLM};
+use burnlens::prelude::*;
+use patching_core::patch::original;
+use patching_core::weights::LoadOptions;
+use side_by_side::{Error, PAUSE, Reference, median, milliseconds};
+use std::path::Path;
+
+mod side_by_side;
+
+/// Patterns that are registered and match nothing.
+const PATTERNS: usize = 100;
+/// Constructions in one turn; their mean counts.
+const TIMES: usize = 20;
+
+const EXPERTS: &str = r#"{
+    "model_type": "qwen2_moe", "hidden_size": 512, "intermediate_size": 512, "moe_intermediate_size": 256,
+    "shared_expert_intermediate_size": 256, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 8,
+    "num_experts": 64, "num_experts_per_tok": 4, "vocab_size": 1024, "max_position_embeddings": 128
+}"#;
+
+/// Mean milliseconds of a construction.
+fn construct(config: &LlamaConfig) -> Result<f64, Error> {
+    let (time, constructed) =
+        milliseconds(|| (0..TIMES).try_for_each(|_| LlamaForCausalLM::from_config(config, &Device::flex()).map(drop)));
+    constructed?;
+    Ok(time / TIMES as f64)
+}
+
+fn construct_patched(config: &LlamaConfig) -> Result<f64, Error> {
+    register_patch_mapping((0..PATTERNS).map(|n| (format!("^Nothing{n}.*$"), original())))?;
+    let time = construct(config);
+    clear_patch_mapping();
+    time
+}
+
+/// The most memory that this process has had so far, and what it has now, in MB; where the system tells.
+fn memory() -> Option<(f64, f64)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kilobytes = |name: &str| -> Option<f64> {
+        status.lines().find(|line| line.starts_with(name))?.split_whitespace().nth(1)?.parse().ok()
+    };
+    Some((kilobytes("VmHWM:")? / 1e3, kilobytes("VmRSS:")? / 1e3))
+}
+
+/// Loads the experts in a process of its own, which reports its memory.
+fn load_alone(folder: &str) -> Result<(), Error> {
+    let before = memory().map_or(f64::NAN, |(_, now)| now);
+    let (model, report) = Qwen2MoeForCausalLM::from_pretrained_with(folder, &Device::flex(), &LoadOptions::new())?;
+    let (peak, after) = memory().unwrap_or((f64::NAN, f64::NAN));
+    println!(
+        "memory: {before:.0} MB before, {after:.0} after, {peak:.0} at most; the parameters are {:.0} MB, {} of them joined",
+        report.bytes as f64 / 1e6,
+        report.converted.len()
+    );
+    drop(model);
+    Ok(())
+}
+
+#[allow(clippy::print_stdout, reason = "it reports measurements")]
+fn main() -> Result<(), Error> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let option = |name: &str| arguments.iter().position(|a| a == name).and_then(|at| arguments.get(at + 1)).cloned();
+    if let Some(folder) = option("--load-alone") {
+        return load_alone(&folder);
+    }
+    let folder = arguments.first().ok_or("usage: bench_patching MODEL_DIR [--python PYTHON] [--rounds N]")?.clone();
+    let rounds: usize = option("--rounds").map_or(Ok(9), |n| n.parse())?;
+
+    let experts = tempfile::tempdir()?;
+    let in_experts = experts.path().display().to_string();
+    let made = Qwen2MoeForCausalLM::from_config(&Qwen2MoeConfig::from_json(EXPERTS)?, &Device::flex())?;
+    println!("{}", made.save_pretrained(experts.path())?);
+    drop(made);
+
+    let start = |folder: &str| {
+        option("--python").map(|python| Reference::start_with(&python, &[folder, "patching"])).transpose()
+    };
+    let (mut of_llama, mut of_experts) = (start(&folder)?, start(&in_experts)?);
+    let config = LlamaConfig::from_pretrained(&folder)?;
+    // what the patches are to find is there
+    assert!(patching_core::class::known_classes().any(|class| class.name == <LlamaMLP as ModuleClass>::NAME));
+
+    let load = |folder: &Path| -> Result<f64, Error> {
+        let (time, model) = milliseconds(|| Qwen2MoeForCausalLM::from_pretrained(folder, &Device::flex()));
+        model?;
+        Ok(time)
+    };
+    let mut times = vec![(Vec::new(), Vec::new()); 3];
+    for round in 0..=rounds {
+        for (name, (ours, theirs)) in ["construct", "construct_patched", "load"].into_iter().zip(&mut times) {
+            let reference = if name == "load" { &mut of_experts } else { &mut of_llama };
+            std::thread::sleep(PAUSE);
+            let time = match name {
+                "construct" => construct(&config)?,
+                "construct_patched" => construct_patched(&config)?,
+                _ => load(experts.path())?,
+            };
+            let of_reference = reference.as_mut().map(|reference| reference.run(name)).transpose()?;
+            // the first round warms up
+            if round > 0 {
+                ours.push(time);
+                theirs.extend(of_reference);
+            }
+        }
+    }
+    println!("{:44} {:>10} {:>12} {:>14}", "", "ours, ms", "reference", "ours/reference");
+    let names = ["construct", "construct under 100 patterns", "load, 1,536 expert tensors into 16"];
+    for (name, (ours, theirs)) in names.into_iter().zip(&times) {
+        let (a, b) = (median(ours), median(theirs));
+        println!("{name:44} {a:10.3} {b:12.2} {:14.5}", a / b);
+    }
+    let ratio = |side: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| median(side(&times[1])) / median(side(&times[0]));
+    println!("under 100 patterns / without: ours {:.3}, reference {:.3}", ratio(|t| &t.0), ratio(|t| &t.1));
+
+    let alone = std::process::Command::new(std::env::current_exe()?).args(["--load-alone", &in_experts]).status()?;
+    if alone.success() { Ok(()) } else { Err("loading in a process of its own failed".into()) }
+}
