@@ -15,6 +15,8 @@ mod generation;
 mod heads;
 #[path = "models/inputs.rs"]
 mod inputs;
+#[path = "models/mixtures.rs"]
+mod mixtures;
 #[path = "models/parity.rs"]
 mod parity;
 #[path = "models/patched.rs"]

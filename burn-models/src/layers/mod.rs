@@ -3,6 +3,7 @@
 mod activation;
 pub mod attention;
 mod cache;
+mod classes;
 mod context;
 pub(crate) mod embedding;
 pub mod experts;
@@ -20,6 +21,7 @@ mod swiglu;
 pub use activation::Activation;
 pub(crate) use cache::CacheFits;
 pub use cache::{Cache, CacheLayer};
+pub(crate) use classes::{rms_norm_class, rotary_class};
 pub use context::LayerContext;
 pub use embedding::{embed, new_embedding};
 pub use head::{Pooled, last_tokens, lm_logits, new_lm_head, select_positions};

@@ -1,35 +1,19 @@
 use super::{MistralAttention, MistralConfig, MistralDecoderLayer, MistralRMSNorm};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
-use crate::layers::{LayerContext, inverse_frequencies, new_embedding, rotary_tables};
+use crate::layers::{LayerContext, new_embedding, rotary_class};
 use crate::models::base_model;
 use crate::outputs::BaseModelOutputWithPast;
 use burn::module::Module;
 use burn::nn::Embedding;
-use burn::tensor::{DType, Int, Tensor};
 use patching_core::capture::ForwardKwargs;
 use patching_core::prelude::*;
 
-/// Where Mistral's positions become angles.
-#[derive(Module, Debug)]
-pub struct MistralRotaryEmbedding {
-    #[module(skip)]
-    frequencies: Vec<f32>,
-}
-
-#[module_class]
-impl MistralRotaryEmbedding {
-    /// The frequencies that the config describes; no parameters.
-    pub fn new(config: &MistralConfig, _init: &Init) -> Self {
-        use crate::config::DecoderConfig;
-        Self { frequencies: inverse_frequencies(&config.rope_parameters, config.head_dim()) }
-    }
-
-    /// `[batch or 1, seq]` to cosines and sines, `[batch or 1, seq, rotary / 2]` each.
-    pub fn forward(&self, position_ids: Tensor<2, Int>, dtype: DType) -> (Tensor<3>, Tensor<3>) {
-        rotary_tables(&self.frequencies, position_ids, dtype)
-    }
-}
+rotary_class!(
+    /// Where Mistral's positions become angles.
+    MistralRotaryEmbedding,
+    MistralConfig
+);
 
 /// Mistral without a head.
 #[derive(Module, Debug, CanRecordOutputs)]

@@ -1,29 +1,13 @@
 use super::{MixtralAttention, MixtralConfig, MixtralSparseMoeBlock};
-use crate::layers::{LayerContext, rms_norm};
-use burn::module::{Initializer, Module, Param};
+use crate::layers::{LayerContext, rms_norm_class};
+use burn::module::Module;
 use burn::tensor::Tensor;
 use patching_core::prelude::*;
 
-/// Mixtral's norm.
-#[derive(Module, Debug)]
-pub struct MixtralRMSNorm {
-    /// `[size]`
-    pub weight: Param<Tensor<1>>,
-    variance_epsilon: f64,
-}
-
-#[module_class]
-impl MixtralRMSNorm {
-    /// A weight of ones.
-    pub fn new(size: usize, epsilon: f64, init: &Init) -> Self {
-        Self { weight: Initializer::Ones.init([size], init.device()), variance_epsilon: epsilon }
-    }
-
-    /// `[batch, seq, size]` to the same.
-    pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<3> {
-        rms_norm(hidden_states, self.weight.val(), self.variance_epsilon)
-    }
-}
+rms_norm_class!(
+    /// Mixtral's norm.
+    MixtralRMSNorm
+);
 
 /// One of Mixtral's layers: attention, then the feed-forward block, each on normed input and added to it.
 #[derive(Module, Debug)]

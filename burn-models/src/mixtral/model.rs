@@ -1,35 +1,19 @@
 use super::{MixtralAttention, MixtralConfig, MixtralDecoderLayer, MixtralRMSNorm, MixtralTopKRouter};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
-use crate::layers::{LayerContext, inverse_frequencies, new_embedding, rotary_tables};
+use crate::layers::{LayerContext, new_embedding, rotary_class};
 use crate::models::base_model;
 use crate::outputs::MoeModelOutputWithPast;
 use burn::module::Module;
 use burn::nn::Embedding;
-use burn::tensor::{DType, Int, Tensor};
 use patching_core::capture::ForwardKwargs;
 use patching_core::prelude::*;
 
-/// Where Mixtral's positions become angles.
-#[derive(Module, Debug)]
-pub struct MixtralRotaryEmbedding {
-    #[module(skip)]
-    frequencies: Vec<f32>,
-}
-
-#[module_class]
-impl MixtralRotaryEmbedding {
-    /// The frequencies that the config describes; no parameters.
-    pub fn new(config: &MixtralConfig, _init: &Init) -> Self {
-        use crate::config::DecoderConfig;
-        Self { frequencies: inverse_frequencies(&config.rope_parameters, config.head_dim()) }
-    }
-
-    /// `[batch or 1, seq]` to cosines and sines, `[batch or 1, seq, rotary / 2]` each.
-    pub fn forward(&self, position_ids: Tensor<2, Int>, dtype: DType) -> (Tensor<3>, Tensor<3>) {
-        rotary_tables(&self.frequencies, position_ids, dtype)
-    }
-}
+rotary_class!(
+    /// Where Mixtral's positions become angles.
+    MixtralRotaryEmbedding,
+    MixtralConfig
+);
 
 /// Mixtral without a head.
 #[derive(Module, Debug, CanRecordOutputs)]
