@@ -5,8 +5,8 @@
 //! cargo run --release --example bench_patching -- MODEL_DIR [--python PYTHON] [--rounds N]
 //! ```
 //!
-//! `MODEL_DIR` is a Llama whose config is constructed. The checkpoint of experts is made first, in a temporary folder:
-//! 8 layers of 64 experts, 1,536 tensors that become 16.
+//! `MODEL_DIR` is a Llama whose config is constructed. Two checkpoints of experts are made first, in temporary folders:
+//! 8 layers of 64 experts each, 1,536 tensors that become 16, of 64 KB and of 512 KB a tensor.
 
 use burn::tensor::Device;
 use burn_models::llama::{LlamaConfig, LlamaForCausalLM, LlamaMLP};
@@ -24,11 +24,27 @@ const PATTERNS: usize = 100;
 /// Constructions in one turn; their mean counts.
 const TIMES: usize = 20;
 
-const EXPERTS: &str = r#"{
-    "model_type": "qwen2_moe", "hidden_size": 512, "intermediate_size": 512, "moe_intermediate_size": 256,
-    "shared_expert_intermediate_size": 256, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 8,
-    "num_experts": 64, "num_experts_per_tok": 4, "vocab_size": 1024, "max_position_embeddings": 128
-}"#;
+/// A mixture of experts of this hidden size.
+fn experts(hidden: usize) -> Result<Qwen2MoeConfig, Error> {
+    let text = format!(
+        r#"{{
+            "model_type": "qwen2_moe", "hidden_size": {hidden}, "intermediate_size": {hidden},
+            "moe_intermediate_size": {half}, "shared_expert_intermediate_size": {half}, "num_hidden_layers": 8,
+            "num_attention_heads": 8, "num_key_value_heads": 8, "num_experts": 64, "num_experts_per_tok": 4,
+            "vocab_size": 1024, "max_position_embeddings": 128
+        }}"#,
+        half = hidden / 2
+    );
+    Ok(Qwen2MoeConfig::from_json(&text)?)
+}
+
+/// A checkpoint of it, in the published layout.
+fn checkpoint(hidden: usize) -> Result<tempfile::TempDir, Error> {
+    let folder = tempfile::tempdir()?;
+    let model = Qwen2MoeForCausalLM::from_config(&experts(hidden)?, &Device::flex())?;
+    println!("{}", model.save_pretrained(folder.path())?);
+    Ok(folder)
+}
 
 /// Mean milliseconds of a construction.
 fn construct(config: &LlamaConfig) -> Result<f64, Error> {
@@ -78,16 +94,13 @@ fn main() -> Result<(), Error> {
     let folder = arguments.first().ok_or("usage: bench_patching MODEL_DIR [--python PYTHON] [--rounds N]")?.clone();
     let rounds: usize = option("--rounds").map_or(Ok(9), |n| n.parse())?;
 
-    let experts = tempfile::tempdir()?;
-    let in_experts = experts.path().display().to_string();
-    let made = Qwen2MoeForCausalLM::from_config(&Qwen2MoeConfig::from_json(EXPERTS)?, &Device::flex())?;
-    println!("{}", made.save_pretrained(experts.path())?);
-    drop(made);
+    let checkpoints = [checkpoint(176)?, checkpoint(512)?];
+    let paths = [0, 1].map(|at: usize| checkpoints[at].path().display().to_string());
 
     let start = |folder: &str| {
         option("--python").map(|python| Reference::start_with(&python, &[folder, "patching"])).transpose()
     };
-    let (mut of_llama, mut of_experts) = (start(&folder)?, start(&in_experts)?);
+    let mut references = [start(&folder)?, start(&paths[0])?, start(&paths[1])?];
     let config = LlamaConfig::from_pretrained(&folder)?;
     // what the patches are to find is there
     assert!(patching_core::class::known_classes().any(|class| class.name == <LlamaMLP as ModuleClass>::NAME));
@@ -97,17 +110,17 @@ fn main() -> Result<(), Error> {
         model?;
         Ok(time)
     };
-    let mut times = vec![(Vec::new(), Vec::new()); 3];
+    let runs = [("construct", 0), ("construct_patched", 0), ("load", 1), ("load", 2)];
+    let mut times = vec![(Vec::new(), Vec::new()); runs.len()];
     for round in 0..=rounds {
-        for (name, (ours, theirs)) in ["construct", "construct_patched", "load"].into_iter().zip(&mut times) {
-            let reference = if name == "load" { &mut of_experts } else { &mut of_llama };
+        for ((name, of), (ours, theirs)) in runs.into_iter().zip(&mut times) {
             std::thread::sleep(PAUSE);
             let time = match name {
                 "construct" => construct(&config)?,
                 "construct_patched" => construct_patched(&config)?,
-                _ => load(experts.path())?,
+                _ => load(checkpoints[of - 1].path())?,
             };
-            let of_reference = reference.as_mut().map(|reference| reference.run(name)).transpose()?;
+            let of_reference = references[of].as_mut().map(|reference| reference.run(name)).transpose()?;
             // the first round warms up
             if round > 0 {
                 ours.push(time);
@@ -115,15 +128,17 @@ fn main() -> Result<(), Error> {
             }
         }
     }
-    println!("{:44} {:>10} {:>12} {:>14}", "", "ours, ms", "reference", "ours/reference");
-    let names = ["construct", "construct under 100 patterns", "load, 1,536 expert tensors into 16"];
+    println!("{:52} {:>10} {:>12} {:>14}", "", "ours, ms", "reference", "ours/reference");
+    let load_of = |size| format!("load, 1,536 expert tensors of {size} into 16");
+    let names =
+        ["construct".to_owned(), format!("construct under {PATTERNS} patterns"), load_of("64 KB"), load_of("512 KB")];
     for (name, (ours, theirs)) in names.into_iter().zip(&times) {
         let (a, b) = (median(ours), median(theirs));
-        println!("{name:44} {a:10.3} {b:12.2} {:14.5}", a / b);
+        println!("{name:52} {a:10.3} {b:12.2} {:14.5}", a / b);
     }
     let ratio = |side: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| median(side(&times[1])) / median(side(&times[0]));
     println!("under 100 patterns / without: ours {:.3}, reference {:.3}", ratio(|t| &t.0), ratio(|t| &t.1));
 
-    let alone = std::process::Command::new(std::env::current_exe()?).args(["--load-alone", &in_experts]).status()?;
+    let alone = std::process::Command::new(std::env::current_exe()?).args(["--load-alone", &paths[1]]).status()?;
     if alone.success() { Ok(()) } else { Err("loading in a process of its own failed".into()) }
 }

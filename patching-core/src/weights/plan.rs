@@ -111,7 +111,7 @@ impl LoadPlan {
                 layout.direct.insert(known.to_owned());
             }
         }
-        for made in resolution.made {
+        for made in resolution.made.into_iter().filter(|made| !made.targets.is_empty()) {
             let tensors: Vec<_> = made.tensors.iter().filter_map(|&at| stored.get(at)).collect();
             let keys: Vec<_> = tensors.iter().map(|tensor| tensor.key.to_owned()).collect();
             let first = tensors.first().and_then(|tensor| checkpoint.get(tensor.key));

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod conversion;
 mod layouts;
 mod loading;
 mod memory;

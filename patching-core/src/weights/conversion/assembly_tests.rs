@@ -221,9 +221,9 @@ proptest! {
 fn unequal_parts_and_heads() {
     let sources = [Dense::numbered(&[8, 3], 0), Dense::numbered(&[4, 3], 100), Dense::numbered(&[4, 3], 200)];
     let mut made = whole(&sources);
-    for at in 0..2 {
-        let (assembly, dense) = made[at].clone();
-        made[at] = (assembly.halves(4).expect("two heads and one"), dense.halves(4));
+    for (assembly, dense) in made.iter_mut().take(2) {
+        *assembly = assembly.clone().halves(4).expect("two heads and one");
+        *dense = dense.halves(4);
     }
     check(&made, &sources);
     let made = step(made, 1, 0, 0);

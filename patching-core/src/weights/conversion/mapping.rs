@@ -38,14 +38,11 @@ impl ConversionMapping {
         let rules: Vec<_> =
             rules.into_iter().map(|rule| Rule::new(rule.into()).map(Arc::new)).collect::<Result<_, _>>()?;
         for (at, rule) in rules.iter().enumerate() {
-            for (pattern, other) in rule.sources().flat_map(|source| {
-                rules
-                    .iter()
-                    .take(at)
-                    .filter(move |other| other.sources().any(|taken| taken == source))
-                    .map(move |other| (source, other))
-            }) {
-                let (pattern, other) = (pattern.text().to_owned(), other.transform.to_string());
+            // Of all rules that match a key the first is taken, so this one would never be.
+            let before = rules.get(..at).unwrap_or_default();
+            let taken = |source: &Pattern| before.iter().find(|other| other.sources().any(|taken| taken == source));
+            if let Some((source, other)) = rule.sources().find_map(|source| Some((source, taken(source)?))) {
+                let (pattern, other) = (source.text().to_owned(), other.transform.to_string());
                 return Err(rule.transform.invalid(RuleError::DuplicateSource { pattern, other }));
             }
         }

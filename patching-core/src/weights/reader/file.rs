@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{AllocationProperty, Bytes, DType};
-use bytemuck::Pod;
 
+use super::buffer::aligned;
 use super::header::{self, Entry, HeaderError, PREFIX};
 use super::mapping;
 use crate::weights::error::ReadError;
@@ -77,20 +77,4 @@ impl WeightFile {
     pub(super) fn read_into(&self, start: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
         read_exact_at(&self.file, buffer, start).map_err(|source| ReadError::io(&self.path, "read", source))
     }
-}
-
-/// `len` bytes, filled by `fill`, that lie right for elements of `size` bytes.
-pub(crate) fn aligned<E>(size: usize, len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Bytes, E> {
-    match size {
-        1 => elements::<u8, E>(len, fill),
-        2 => elements::<u16, E>(len, fill),
-        4 => elements::<u32, E>(len, fill),
-        _ => elements::<u64, E>(len, fill),
-    }
-}
-
-fn elements<T: Pod + Send + Sync, E>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Bytes, E> {
-    let mut elements = vec![T::zeroed(); len / size_of::<T>()];
-    fill(bytemuck::cast_slice_mut(&mut elements))?;
-    Ok(Bytes::from_elems(elements))
 }

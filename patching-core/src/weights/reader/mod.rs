@@ -1,5 +1,6 @@
 //! Reading the files of a checkpoint.
 
+mod buffer;
 mod element;
 mod file;
 mod header;
@@ -17,8 +18,8 @@ use safetensors::tensor::Dtype;
 pub use header::HeaderError;
 pub use index::IndexError;
 
+pub(crate) use buffer::aligned;
 pub(crate) use element::{to_burn, to_file};
-pub(crate) use file::aligned;
 pub(crate) use header::METADATA_KEY;
 
 use self::file::WeightFile;

@@ -1,0 +1,10 @@
+//! Checkpoints that name or lay out tensors differently than the model: there and back.
+
+mod bag;
+mod errors;
+mod memory;
+mod operations;
+mod properties;
+mod registry;
+mod saving;
+mod scopes;

@@ -1,0 +1,124 @@
+//! Mappings by model type and class name.
+
+use patching_core::weights::{
+    BuiltInConversion, Concatenate, ConversionError, ConversionMapping, LoadOptions, PreTrainedModel, Transpose,
+    WeightConverter, WeightRenaming, get_checkpoint_conversion_mapping, register_checkpoint_conversion_mapping,
+    register_checkpoint_conversion_mapping_with, unregister_checkpoint_conversion_mapping,
+};
+
+use super::bag::{Bag, BagConfig, counting, folder, load, saved};
+use crate::support::tensors;
+
+fn qkv() -> WeightConverter {
+    WeightConverter::new(["q_proj", "k_proj", "v_proj"], "qkv_proj").with(Concatenate::dim(0))
+}
+
+#[test]
+fn a_mapping_is_registered_once_unless_overwritten() {
+    let name = "registry_once";
+    assert!(get_checkpoint_conversion_mapping(name).is_none());
+    register_checkpoint_conversion_mapping(name, [qkv()]).expect("the first");
+    let error = register_checkpoint_conversion_mapping(name, [WeightRenaming::new("a", "b")]).expect_err("the second");
+    assert_eq!(error, ConversionError::AlreadyRegistered { name: name.into() });
+    assert_eq!(
+        error.to_string(),
+        "conversions of `registry_once` are registered already; register with `overwrite` to replace them"
+    );
+    let rules = [WeightRenaming::new("a", "b"), WeightRenaming::new("c", "d")];
+    register_checkpoint_conversion_mapping_with(name, rules, true).expect("overwrites");
+    assert_eq!(get_checkpoint_conversion_mapping(name).expect("registered").to_string(), "`a` -> `b`\n`c` -> `d`");
+
+    // one wrong rule, and nothing changes
+    let rules = [WeightRenaming::new("e", "f"), WeightRenaming::new("", "g")];
+    assert!(register_checkpoint_conversion_mapping_with(name, rules, true).is_err());
+    assert_eq!(get_checkpoint_conversion_mapping(name).expect("registered").len(), 2);
+    assert_eq!(unregister_checkpoint_conversion_mapping(name).expect("registered").len(), 2);
+    assert!(unregister_checkpoint_conversion_mapping(name).is_none());
+    assert_eq!(
+        register_checkpoint_conversion_mapping("", [qkv()]).expect_err("no name").to_string(),
+        "the name to register conversions for is empty, expected a model type or a class name"
+    );
+}
+
+#[test]
+fn what_is_registered_for_the_model_type_applies() {
+    let name = "registry_type";
+    let config = BagConfig::new(&[("qkv_proj", &[4])]).model_type(name);
+    let stored = [counting("q_proj", &[2], 0), counting("k_proj", &[1], 2), counting("v_proj", &[1], 3)];
+    let folder = folder(&stored);
+    assert!(load(&config, folder.path(), &LoadOptions::new()).is_err());
+    register_checkpoint_conversion_mapping(name, [qkv()]).expect("registers");
+    let (model, _) = load(&config, folder.path(), &LoadOptions::new()).expect("loads");
+    // rules of one load take the place of registered ones
+    let none = LoadOptions::new().conversions(ConversionMapping::empty());
+    assert!(load(&config, folder.path(), &none).is_err());
+    unregister_checkpoint_conversion_mapping(name);
+    // the model remembers
+    assert_eq!(saved(&model), tensors(folder.path()));
+}
+
+fn built_in() -> ConversionMapping {
+    ConversionMapping::new([WeightRenaming::new("old", "new")]).expect("it works")
+}
+patching_core::__private::inventory::submit! { BuiltInConversion::new("registry_built_in", built_in) }
+
+#[test]
+fn a_registered_mapping_takes_the_place_of_a_built_in_one() {
+    let name = "registry_built_in";
+    let config = BagConfig::new(&[("new.a", &[1])]).model_type(name);
+    assert_eq!(get_checkpoint_conversion_mapping(name).expect("built in").to_string(), "`old` -> `new`");
+    let old = folder(&[counting("old.a", &[1], 0)]);
+    let (model, report) = load(&config, old.path(), &LoadOptions::new()).expect("loads");
+    assert_eq!(report.renamed.len(), 1);
+    assert_eq!(saved(&model), tensors(old.path()));
+    // a built-in rule that does nothing is nothing to tell
+    let new = folder(&[counting("new.a", &[1], 0)]);
+    let (_, report) = load(&config, new.path(), &LoadOptions::new()).expect("loads");
+    assert!(report.unused_rules.is_empty());
+
+    register_checkpoint_conversion_mapping(name, [WeightRenaming::new("older", "new")]).expect("registers");
+    assert!(load(&config, old.path(), &LoadOptions::new()).is_err());
+    let older = folder(&[counting("older.a", &[1], 0)]);
+    load(&config, older.path(), &LoadOptions::new()).expect("loads");
+    unregister_checkpoint_conversion_mapping(name);
+    load(&config, old.path(), &LoadOptions::new()).expect("loads again");
+}
+
+#[test]
+fn threads_register_and_load_side_by_side() {
+    let stored = [counting("q_proj", &[2, 2], 0), counting("k_proj", &[1, 2], 4), counting("v_proj", &[1, 2], 6)];
+    let folder = folder(&stored);
+    let expected = tensors(folder.path());
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let (folder, expected) = (&folder, &expected);
+            scope.spawn(move || {
+                let name = format!("registry_thread_{number}");
+                let flip = number % 2 == 1;
+                let shape: &[usize] = if flip { &[2, 4] } else { &[4, 2] };
+                let config = BagConfig::new(&[("qkv_proj", shape)]).model_type(&name);
+                for _ in 0..20 {
+                    let rule = if flip { qkv().with(Transpose::dims(0, 1)) } else { qkv() };
+                    register_checkpoint_conversion_mapping(name.as_str(), [rule]).expect("registers");
+                    let (model, _) = load(&config, folder.path(), &LoadOptions::new()).expect("loads");
+                    assert_eq!(saved(&model), *expected);
+                    unregister_checkpoint_conversion_mapping(&name).expect("is there");
+                    assert!(load(&config, folder.path(), &LoadOptions::new()).is_err());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_folder_with_a_config_is_all_it_takes() {
+    let name = "registry_folder";
+    let config = BagConfig::new(&[("qkv_proj", &[4])]).model_type(name);
+    let folder = folder(&[counting("q_proj", &[2], 0), counting("k_proj", &[1], 2), counting("v_proj", &[1], 3)]);
+    let text = serde_json::to_string(&config).expect("JSON");
+    std::fs::write(folder.path().join("config.json"), text).expect("writes");
+    register_checkpoint_conversion_mapping(name, [qkv()]).expect("registers");
+    let model = Bag::from_pretrained(folder.path(), &burn::tensor::Device::flex()).expect("loads");
+    assert_eq!(model.floats("qkv_proj"), [0.0, 1.0, 2.0, 3.0]);
+    unregister_checkpoint_conversion_mapping(name);
+}
