@@ -25,6 +25,7 @@ macro_rules! decoder_config {
                 use serde::de::Error;
                 let mut fields = $crate::config::normalized(serde_json::Map::deserialize(deserializer)?);
                 fields.entry("model_type").or_insert_with(|| Self::MODEL_TYPE.into());
+                $crate::config::set_default_theta(&mut fields, Self::default().rope_parameters.rope_theta);
                 let mut track = serde_path_to_error::Track::new();
                 let fields = serde_json::Value::Object(fields);
                 $config::deserialize(serde_path_to_error::Deserializer::new(fields, &mut track))

@@ -19,4 +19,5 @@ pub use token_ids::TokenIds;
 pub use validate::{MAX_LAYERS, MAX_PARAMETERS, validate_decoder};
 
 pub(crate) use implement::decoder_config;
+pub(crate) use normalize::set_default_theta;
 pub(crate) use validate::{MAX_SIZE, check_experts, layered_window, multiple_of, validate_layer_types};

@@ -71,6 +71,13 @@ fn collect_rope(config: &mut Map<String, Value>) {
     }
 }
 
+/// Adds a family's own `rope_theta` to `rope_parameters` that say other things, but not that.
+pub(crate) fn set_default_theta(config: &mut Map<String, Value>, theta: f64) {
+    if let Some(Value::Object(rope)) = config.get_mut("rope_parameters") {
+        rope.entry("rope_theta").or_insert_with(|| theta.into());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -84,6 +84,9 @@ fn configs_that_cannot_be_built_are_refused() {
     let mixtral = MixtralConfig::from_json("{}").expect("all defaults");
     assert_eq!(mixtral, MixtralConfig::default());
     assert_eq!((mixtral.rope_parameters.rope_theta, mixtral.sliding_window), (1e6, None));
+    let linear = r#"{"rope_parameters": {"rope_type": "linear", "factor": 2.0}}"#;
+    assert_eq!(MixtralConfig::from_json(linear).expect("valid").rope_parameters.rope_theta, 1e6);
+    assert_eq!(Qwen2MoeConfig::from_json(linear).expect("valid").rope_parameters.rope_theta, 1e4);
     let null = Qwen2MoeConfig::from_json(r#"{"mlp_only_layers": null}"#).expect("valid");
     assert_eq!(null, Qwen2MoeConfig::default());
     assert!(Qwen2MoeConfig::from_json(r#"{"output_router_logits": "all"}"#).is_err());
