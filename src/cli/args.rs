@@ -3,6 +3,7 @@
 use super::files::parse_size;
 use burn::tensor::FloatDType;
 use burnlens::patching_core::capture::{Flag, ParseFlagError};
+use burnlens::patching_core::weights::CheckpointLayout;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::convert::Infallible;
 use std::fmt;
@@ -24,7 +25,7 @@ pub(crate) enum Command {
     Capture(CaptureArgs),
     /// Show what would be recorded, without weights and without running anything
     Plan(PlanArgs),
-    /// Write a checkpoint anew: other files, another element type
+    /// Write a checkpoint anew: other files, another element type, another layout
     Convert(ConvertArgs),
 }
 
@@ -41,6 +42,11 @@ pub(crate) struct ModelArgs {
     /// How attention is computed: `sdpa`, `eager` [default: the config's, else `sdpa`]
     #[arg(long, value_name = "NAME")]
     pub(crate) attn_implementation: Option<String>,
+
+    /// How a mixture of experts is computed: `grouped_mm`, `eager`, `batched_mm` [default: the config's, else
+    /// `grouped_mm`]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) experts_implementation: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -165,8 +171,8 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "DTYPE")]
     pub(crate) dtype: Option<Dtype>,
 
-    /// `original`: names and shapes as the reference reads them; `model`: as the parameters are in this model. No
-    /// family needs a conversion so far, so both write the same
+    /// `original`: names and shapes as they are in `--model`; `published`: as the reference publishes them, such as a
+    /// tensor for each expert; `model`: as the parameters are in this program, such as all experts in one
     #[arg(long, value_name = "LAYOUT", default_value = "original")]
     pub(crate) layout: Layout,
 }
@@ -259,7 +265,18 @@ impl Dtype {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Layout {
     Original,
+    Published,
     Model,
+}
+
+impl Layout {
+    pub(crate) fn checkpoint(self) -> CheckpointLayout {
+        match self {
+            Self::Original => CheckpointLayout::Original,
+            Self::Published => CheckpointLayout::Published,
+            Self::Model => CheckpointLayout::Model,
+        }
+    }
 }
 
 #[cfg(test)]

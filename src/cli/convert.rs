@@ -1,10 +1,10 @@
 //! `burnlens convert`: writes a checkpoint anew.
 
-use super::args::{ConvertArgs, Dtype, Layout};
+use super::args::{ConvertArgs, Dtype};
 use super::backend;
 use super::error::CliError;
 use super::files::{same_content, same_folder, shown};
-use super::model::{self, Source};
+use super::model::{self, Implementations, Source};
 use super::progress;
 use super::text::{bytes, count, field};
 use burnlens::patching_core::weights::{LoadReport, SaveOptions};
@@ -18,12 +18,13 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     }
     let chosen = backend::choose(None)?;
     let source = Source { dir: args.model.clone(), head: model::head(&args.model, &args.task)?, is_default: false };
-    let (model, loaded) = source.load(&chosen.device, None, None)?;
+    let (model, loaded) = source.load(&chosen.device, None, Implementations::default())?;
     warn(&loaded);
 
     let bar = progress::bar("saving");
     let mut options = SaveOptions::new()
         .dtype(args.dtype.map(Dtype::float))
+        .layout(args.layout.checkpoint())
         .copy_extra_files_from(&args.model)
         .progress(progress::advance(&bar));
     if let Some(size) = args.max_shard_size {
@@ -54,11 +55,13 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     text += &field("from", format!("{} ({})", shown(&args.model).display(), model.class_name()));
     text += &field("to", shown(&args.to).display().to_string());
     text += &field("weights", format!("{}, {}", count(saved.tensors, "tensor"), bytes(saved.bytes)));
-    if args.layout == Layout::Model {
-        text += &field(
-            "layout",
-            "as in the model, which is the same as the original: nothing is converted for this family",
-        );
+    for (number, what) in [
+        (loaded.converted.len(), "made of others on the way in"),
+        (saved.converted.len(), "made of others on the way out"),
+    ] {
+        if number > 0 {
+            text += &field("converted", format!("{} {what}", count(number, "tensor")));
+        }
     }
     text += &field("files", saved.files.join("\n             "));
     if let Some(tied) = saved.tied.first() {

@@ -6,12 +6,27 @@ use super::progress;
 use burn::tensor::Device;
 use burnlens::burn_models::auto::{AnyModel, AutoError, Family, Head};
 use burnlens::burn_models::layers::attention::{AttentionInterface, DEFAULT_ATTENTION};
+use burnlens::burn_models::layers::experts::ExpertsInterface;
 use burnlens::patching_core::capture::{CapturePlan, PlannedKey};
 use burnlens::patching_core::weights::{LoadOptions, LoadReport};
 use std::path::{Path, PathBuf};
 
 /// The attention implementation that always computes by the formula, so that there is nothing to leave.
 const EAGER: &str = "eager";
+
+/// How parts of a model are to be computed, where the caller says so.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Implementations<'a> {
+    attention: Option<&'a str>,
+    experts: Option<&'a str>,
+}
+
+impl<'a> Implementations<'a> {
+    pub(crate) fn of(args: &'a ModelArgs) -> Self {
+        let ModelArgs { attn_implementation, experts_implementation, .. } = args;
+        Self { attention: attn_implementation.as_deref(), experts: experts_implementation.as_deref() }
+    }
+}
 
 /// Where a model lies, and as what it is to be loaded.
 pub(crate) struct Source {
@@ -27,6 +42,9 @@ impl Source {
         if let Some(name) = &args.attn_implementation {
             AttentionInterface::check(Some(name))?;
         }
+        if let Some(name) = &args.experts_implementation {
+            ExpertsInterface::check(Some(name))?;
+        }
         let dir = args.model.clone().unwrap_or_else(default_model);
         let head = head(&dir, &args.task)?;
         Ok(Self { dir, head, is_default: args.model.is_none() })
@@ -37,12 +55,15 @@ impl Source {
         &self,
         device: &Device,
         dtype: Option<Dtype>,
-        attn_implementation: Option<&str>,
+        implementations: Implementations<'_>,
     ) -> Result<(AnyModel, LoadReport), CliError> {
         let bar = progress::bar("loading");
         let mut options = LoadOptions::new().dtype(dtype.map(Dtype::float)).progress(progress::advance(&bar));
-        if let Some(name) = attn_implementation {
+        if let Some(name) = implementations.attention {
             options = options.attn_implementation(name);
+        }
+        if let Some(name) = implementations.experts {
+            options = options.experts_implementation(name);
         }
         let loaded = AnyModel::from_pretrained_as(&self.dir, self.head, device, &options);
         bar.finish_and_clear();
@@ -50,11 +71,14 @@ impl Source {
     }
 
     /// The model without its weights.
-    pub(crate) fn describe(&self, device: &Device, attn_implementation: Option<&str>) -> Result<AnyModel, CliError> {
+    pub(crate) fn describe(&self, device: &Device, implementations: Implementations<'_>) -> Result<AnyModel, CliError> {
         let model = AnyModel::from_config_of(&self.dir, self.head, device);
         let mut model = model.map_err(|source| self.failed(source))?;
-        if let Some(name) = attn_implementation {
+        if let Some(name) = implementations.attention {
             model.set_attn_implementation(name)?;
+        }
+        if let Some(name) = implementations.experts {
+            model.set_experts_implementation(name)?;
         }
         Ok(model)
     }

@@ -61,6 +61,26 @@ fn what_is_not_converted_has_one_layout() {
 }
 
 #[test]
+fn experts_have_two_layouts() {
+    for name in ["qwen2_moe", "mixtral"] {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("burn-models/tests/fixtures").join(name);
+        let (single, fused) = (checkpoint(&fixtures), checkpoint(&fixtures.join("fused")));
+        for (from, layout, expected) in [
+            (".", "original", &single),
+            (".", "published", &single),
+            (".", "model", &fused),
+            ("fused", "original", &fused),
+            ("fused", "published", &single),
+            ("fused", "model", &fused),
+        ] {
+            let folder = tempfile::tempdir().expect("a folder");
+            convert(&fixtures.join(from), folder.path(), &["--layout", layout]);
+            assert_eq!(&checkpoint(folder.path()), expected, "{name}: {from} to {layout}");
+        }
+    }
+}
+
+#[test]
 fn another_element_type() {
     let case = Case::new("llama");
     let folder = tempfile::tempdir().expect("a folder");

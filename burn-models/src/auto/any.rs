@@ -6,6 +6,7 @@ use crate::ForwardError;
 use crate::config;
 use burn::tensor::Device;
 use patching_core::capture::{CapturePlan, OutputTuple};
+use patching_core::patch::{PatchReport, PatchSet};
 use patching_core::prelude::*;
 use patching_core::weights::{LoadOptions, LoadReport, SaveError, SaveOptions, SaveReport};
 use std::path::Path;
@@ -102,6 +103,11 @@ impl AnyModel {
     /// How many parameters it has.
     pub fn num_params(&self) -> usize {
         each!(self, model => model.num_params())
+    }
+
+    /// What `patches` have replaced in it, and which of their keys match nothing.
+    pub fn patch_report(&self, patches: &PatchSet) -> PatchReport {
+        each!(self, model => model.patch_report(patches))
     }
 
     /// The names of its inputs.

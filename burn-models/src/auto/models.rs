@@ -7,6 +7,7 @@ use crate::{llama, mistral, mixtral, qwen2, qwen2_moe, qwen3};
 use burn::module::Module;
 use burn::tensor::Device;
 use patching_core::capture::CapturePlan;
+use patching_core::patch::{PatchReport, PatchSet};
 use patching_core::prelude::*;
 use patching_core::weights::{LoadOptions, LoadReport, SaveError, SaveOptions, SaveReport};
 use std::ops::ControlFlow;
@@ -70,6 +71,11 @@ macro_rules! auto_model {
             /// How many parameters it has.
             pub fn num_params(&self) -> usize {
                 match self { $(Self::$family(model) => model.num_params()),* }
+            }
+
+            /// What `patches` have replaced in it, and which of their keys match nothing.
+            pub fn patch_report(&self, patches: &PatchSet) -> PatchReport {
+                match self { $(Self::$family(model) => patches.report(&**model)),* }
             }
 
             /// Saves the model to the folder `dir`.

@@ -190,6 +190,9 @@ pub enum CheckpointLayout {
     /// the parameters of.
     #[default]
     Original,
+    /// Those that the rules make the parameters of, whatever layout the model was loaded from: of a mixture of experts a
+    /// tensor for each expert, also if they came in one.
+    Published,
     /// The parameters of the model, under their own names.
     Model,
 }

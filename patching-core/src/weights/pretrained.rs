@@ -218,7 +218,8 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
             return save::save(self, config, &facts, None, dir.as_ref(), options);
         }
         let bases = conversion::bases(self);
-        let loaded = conversion::common(&bases).filter(|_| options.conversions.is_none());
+        let remembers = options.conversions.is_none() && options.layout == CheckpointLayout::Original;
+        let loaded = conversion::common(&bases).filter(|_| remembers);
         let conversions = rules_of::<Self>(config, &bases, options.conversions.as_ref());
         let unpatched = || {
             // Its parameters are never initialised, so this is cheap.

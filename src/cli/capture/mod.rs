@@ -13,7 +13,7 @@ use super::backend::{self, Chosen};
 use super::error::CliError;
 use super::files::write_text;
 use super::inputs::Given;
-use super::model::Source;
+use super::model::{Implementations, Source};
 use burn::tensor::{DType, Device};
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::patching_core::capture::{CapturePlan, ForwardKwargs, PlannedKey};
@@ -78,8 +78,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<String, CliError> {
     })?;
 
     let start = Instant::now();
-    let attention = args.model.attn_implementation.as_deref();
-    let (model, loaded) = source.load(&chosen.device, Some(args.dtype), attention)?;
+    let (model, loaded) = source.load(&chosen.device, Some(args.dtype), Implementations::of(&args.model))?;
     let mut times = Times { load: start.elapsed(), ..Times::default() };
 
     let given = given.suited(&model, computed_in(args.dtype, &chosen.device));

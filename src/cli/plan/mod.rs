@@ -8,11 +8,12 @@ use super::capture::kwargs;
 use super::error::CliError;
 use super::files::shown;
 use super::inputs::Given;
-use super::model::{self, Source};
+use super::model::{self, Implementations, Source};
 use super::text::{Side, Table, amount, bytes, field, shape};
 use burn::tensor::DType;
 use burnlens::burn_models::auto::AnyModel;
 use burnlens::patching_core::capture::{CapturePlan, PlannedValue};
+use burnlens::patching_core::patch::get_patch_mapping;
 use serde_json::{Value as Json, json};
 use shapes::{Shape, Shapes};
 
@@ -37,13 +38,13 @@ pub(crate) fn run(args: &PlanArgs) -> Result<String, CliError> {
         Some(length) => Given::of_length(length),
         None => Given::read(&args.input, &source)?.unwrap_or_else(|| Given::of_length(LENGTH)),
     };
-    let attention = args.model.attn_implementation.as_deref();
+    let implementations = Implementations::of(&args.model);
     let Chosen { backend, device } = backend::choose(None)?;
-    let model = source.describe(&device, attention)?;
+    let model = source.describe(&device, implementations)?;
     // What is planned on computes nothing, in the device's default type.
     let given = given.suited(&model, DType::F32);
     let plan = model.capture_plan(&kwargs)?;
-    let shapes = shapes::of(&source, attention, args.dtype, &given, &kwargs)?;
+    let shapes = shapes::of(&source, implementations, args.dtype, &given, &kwargs)?;
     let dtype = format!("{:?}", args.dtype).to_lowercase();
     let planned = Planned { source, model, given, plan, shapes, dtype, backend };
     if args.json { planned.json() } else { Ok(planned.render()) }
@@ -71,8 +72,17 @@ impl Planned {
             text += &self.totals();
         }
         text += &field("attention", model::attention_in_words(&self.model, &self.plan, self.backend));
-        text += &field("patches", "none are registered");
+        text += &field("patches", self.patches());
         text
+    }
+
+    /// What registered patches do, in words.
+    fn patches(&self) -> String {
+        let registered = get_patch_mapping();
+        if registered.is_empty() {
+            return "none are registered".to_owned();
+        }
+        self.model.patch_report(&registered).to_string().replace('\n', "\n             ")
     }
 
     fn table(&self) -> Table {
@@ -135,6 +145,7 @@ impl Planned {
             });
             json!({ "key": key.key(), "length": key.len(), "values": values.collect::<Vec<Json>>() })
         });
+        let patches = self.model.patch_report(&get_patch_mapping());
         let plan = json!({
             "model": self.source.dir,
             "class": self.model.class_name(),
@@ -147,7 +158,12 @@ impl Planned {
             "keys": keys.collect::<Vec<Json>>(),
             "attention": model::attention_in_words(&self.model, &self.plan, self.backend),
             "leave_fused_attention": model::leave_fused(&self.model, &self.plan, self.backend),
-            "patches": { "applied": [], "matched_nothing": [] },
+            "patches": {
+                "applied": patches.replaced.iter().map(|slot| json!({
+                    "key": slot.key, "module": slot.path, "from": slot.from, "to": slot.to,
+                })).collect::<Vec<Json>>(),
+                "matched_nothing": patches.unmatched.iter().map(|unmatched| &unmatched.key).collect::<Vec<_>>(),
+            },
         });
         Ok(serde_json::to_string_pretty(&plan)? + "\n")
     }

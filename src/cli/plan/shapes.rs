@@ -1,6 +1,6 @@
 //! Shapes by running the model on a device that computes nothing: it only notes down which operations there are.
 
-use super::Source;
+use super::{Implementations, Source};
 use crate::cli::args::Dtype;
 use crate::cli::error::CliError;
 use crate::cli::inputs::Given;
@@ -20,7 +20,7 @@ pub(super) type Shapes = BTreeMap<String, BTreeMap<usize, Shape>>;
 #[cfg(feature = "capture")]
 pub(super) fn of(
     source: &Source,
-    attention: Option<&str>,
+    implementations: Implementations<'_>,
     dtype: Dtype,
     given: &Given,
     kwargs: &ForwardKwargs,
@@ -31,7 +31,7 @@ pub(super) fn of(
     let device = Device::capture();
     let mut result: Option<Result<OutputTuple, CliError>> = None;
     let noted = device.capture_scope(|scope| {
-        let run = || Ok(source.describe(&device, attention)?.forward(&given.tensors, &device, kwargs)?);
+        let run = || Ok(source.describe(&device, implementations)?.forward(&given.tensors, &device, kwargs)?);
         result = Some(run());
         scope.complete(Vec::new(), Vec::new())
     });
@@ -74,7 +74,7 @@ fn collect(
 #[cfg(not(feature = "capture"))]
 pub(super) fn of(
     _source: &Source,
-    _attention: Option<&str>,
+    _implementations: Implementations<'_>,
     _dtype: Dtype,
     _given: &Given,
     _kwargs: &ForwardKwargs,
