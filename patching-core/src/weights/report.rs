@@ -227,11 +227,20 @@ fn made_of(ConvertedKey { sources, targets, operations }: &ConvertedKey) -> (Str
 /// How a key was changed, in words that are the same for all keys changed alike.
 fn prefix_change(RenamedKey { from, to }: &RenamedKey) -> String {
     if let Some(prefix) = to.strip_suffix(from.as_str()) {
-        format!("`{prefix}` put before it")
-    } else if let Some(prefix) = from.strip_suffix(to.as_str()) {
-        format!("`{prefix}` taken off")
-    } else {
-        format!("from `{from}`")
+        return format!("`{prefix}` put before it");
+    }
+    if let Some(prefix) = from.strip_suffix(to.as_str()) {
+        return format!("`{prefix}` taken off");
+    }
+    let (one, other): (Vec<_>, Vec<_>) = (from.split('.').collect(), to.split('.').collect());
+    let before = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
+    let rest = one.len().min(other.len()) - before;
+    let after = one.iter().rev().zip(other.iter().rev()).take(rest).take_while(|(one, other)| one == other).count();
+    let changed = |key: &[&str]| key.get(before..key.len() - after).unwrap_or_default().join(".");
+    match (changed(&one), changed(&other)) {
+        (there, here) if there.is_empty() => format!("`{here}` put in"),
+        (there, here) if here.is_empty() => format!("`{there}` taken out"),
+        (there, here) => format!("`{here}` for `{there}`"),
     }
 }
 
@@ -313,6 +322,18 @@ pub(crate) fn quoted(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_of_keys_are_said_shortly() {
+        let change = |from: &str, to: &str| prefix_change(&RenamedKey { from: from.into(), to: to.into() });
+        assert_eq!(change("a.b", "model.a.b"), "`model.` put before it");
+        assert_eq!(change("model.a.b", "a.b"), "`model.` taken off");
+        assert_eq!(change("a.experts.0.w", "a.experts.list.0.w"), "`list` put in");
+        assert_eq!(change("a.list.0.w", "a.0.w"), "`list` taken out");
+        assert_eq!(change("a.block.gate.w", "a.mlp.gate.w"), "`mlp` for `block`");
+        assert_eq!(change("a.a.a", "a.a"), "`a.` taken off");
+        assert_eq!(change("x", "y"), "`y` for `x`");
+    }
 
     #[test]
     fn keys_that_differ_in_one_number_share_a_line_only_with_equal_shapes() {

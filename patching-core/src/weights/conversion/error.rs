@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::names::list;
+
 /// A mapping cannot be used or registered. Nothing of it was registered.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -21,9 +23,22 @@ pub enum ConversionError {
         /// The model type or class name.
         name: String,
     },
+    /// A name that nothing is registered for.
+    #[error("no conversions are registered for `{name}`{}", did_you_mean(near))]
+    NotRegistered {
+        /// The name.
+        name: String,
+        /// Names that look like it.
+        near: Vec<String>,
+    },
     /// A mapping registered for nothing.
     #[error("the name to register conversions for is empty, expected a model type or a class name")]
     EmptyName,
+}
+
+fn did_you_mean(near: &[String]) -> String {
+    let near: Vec<&str> = near.iter().map(String::as_str).collect();
+    if near.is_empty() { near.concat() } else { format!("; did you mean {}?", list(&near)) }
 }
 
 /// Why a rule cannot work.

@@ -6,6 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::error::ConversionError;
 use super::mapping::ConversionMapping;
 use super::transform::WeightTransform;
+use crate::names::near;
 
 static REGISTERED: RwLock<BTreeMap<String, ConversionMapping>> = RwLock::new(BTreeMap::new());
 
@@ -82,8 +83,16 @@ pub fn register_checkpoint_conversion_mapping_with(
 }
 
 /// Takes back what was registered for `name`, and returns it. What is built in applies again.
-pub fn unregister_checkpoint_conversion_mapping(name: &str) -> Option<ConversionMapping> {
-    write().remove(name)
+///
+/// # Errors
+///
+/// When nothing is registered for `name`.
+pub fn unregister_checkpoint_conversion_mapping(name: &str) -> Result<ConversionMapping, ConversionError> {
+    let mut registered = write();
+    registered.remove(name).ok_or_else(|| ConversionError::NotRegistered {
+        name: name.to_owned(),
+        near: near(name, registered.keys().map(String::as_str)).into_iter().map(str::to_owned).collect(),
+    })
 }
 
 /// Takes back all that was registered.

@@ -33,7 +33,8 @@ fn a_mapping_is_registered_once_unless_overwritten() {
     assert!(register_checkpoint_conversion_mapping_with(name, rules, true).is_err());
     assert_eq!(get_checkpoint_conversion_mapping(name).expect("registered").len(), 2);
     assert_eq!(unregister_checkpoint_conversion_mapping(name).expect("registered").len(), 2);
-    assert!(unregister_checkpoint_conversion_mapping(name).is_none());
+    let error = unregister_checkpoint_conversion_mapping(name).expect_err("is not registered any more").to_string();
+    assert!(error.contains(name), "{error}");
     assert_eq!(
         register_checkpoint_conversion_mapping("", [qkv()]).expect_err("no name").to_string(),
         "the name to register conversions for is empty, expected a model type or a class name"
@@ -52,7 +53,7 @@ fn what_is_registered_for_the_model_type_applies() {
     // rules of one load take the place of registered ones
     let none = LoadOptions::new().conversions(ConversionMapping::empty());
     assert!(load(&config, folder.path(), &none).is_err());
-    unregister_checkpoint_conversion_mapping(name);
+    unregister_checkpoint_conversion_mapping(name).expect("is registered");
     // the model remembers
     assert_eq!(saved(&model), tensors(folder.path()));
 }
@@ -80,7 +81,7 @@ fn a_registered_mapping_takes_the_place_of_a_built_in_one() {
     assert!(load(&config, old.path(), &LoadOptions::new()).is_err());
     let older = folder(&[counting("older.a", &[1], 0)]);
     load(&config, older.path(), &LoadOptions::new()).expect("loads");
-    unregister_checkpoint_conversion_mapping(name);
+    unregister_checkpoint_conversion_mapping(name).expect("is registered");
     load(&config, old.path(), &LoadOptions::new()).expect("loads again");
 }
 
@@ -120,5 +121,5 @@ fn a_folder_with_a_config_is_all_it_takes() {
     register_checkpoint_conversion_mapping(name, [qkv()]).expect("registers");
     let model = Bag::from_pretrained(folder.path(), &burn::tensor::Device::flex()).expect("loads");
     assert_eq!(model.floats("qkv_proj"), [0.0, 1.0, 2.0, 3.0]);
-    unregister_checkpoint_conversion_mapping(name);
+    unregister_checkpoint_conversion_mapping(name).expect("is registered");
 }

@@ -203,5 +203,5 @@ fn a_model_that_was_changed_after_loading_goes_by_the_rules_where_it_has_to() {
     let rule = WeightConverter::new(["q", "k"], "qk").with(Concatenate::dim(0));
     patching_core::weights::register_checkpoint_conversion_mapping(name, [rule]).expect("registers");
     assert_eq!(keys(&model), ["a.k", "a.q", "b.k", "b.q", "norm"]);
-    patching_core::weights::unregister_checkpoint_conversion_mapping(name);
+    patching_core::weights::unregister_checkpoint_conversion_mapping(name).expect("is registered");
 }

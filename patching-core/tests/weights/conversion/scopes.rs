@@ -51,7 +51,7 @@ fn a_prefix_changes_with_a_conversion_too() {
 
     let (whole, _) = head(of_head.path()).expect("loads");
     assert_eq!(saved(&whole), tensors(of_head.path()));
-    unregister(name);
+    unregister(name).expect("is registered");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_base_model_taken_out_of_its_head_goes_by_the_rules() {
     let folder_of_head = folder(&all);
     let head = BagHead::new(&config, &Init::new(&Device::flex())).load_weights(folder_of_head.path()).expect("loads");
     assert_eq!(saved(&head.model), tensors(folder(&stored("")).path()));
-    unregister(name);
+    unregister(name).expect("is registered");
 }
 
 #[test]
@@ -79,12 +79,12 @@ fn rules_for_a_class_and_for_its_type_both_apply() {
     let folder = folder(&all);
     let loaded =
         BagHead::new(&config, &Init::new(&Device::flex())).load_weights_with(folder.path(), &LoadOptions::new());
-    unregister(class);
+    unregister(class).expect("is registered");
     let (head, report) = loaded.expect("loads");
     assert!(report.is_exact(), "{report}");
     assert_eq!((report.renamed.len(), report.converted.len()), (1, 1));
     assert_eq!(saved(&head), tensors(folder.path()));
-    unregister(name);
+    unregister(name).expect("is registered");
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn the_rules_of_a_submodel_stay_in_its_part() {
     assert_eq!(saved(&model), tensors(folder.path()));
     // and from the rules alone
     let sizes = WeightConverter::new(["left", "right"], "both").with(Concatenate::dim(0).sizes([1, 2]));
-    unregister(text);
+    unregister(text).expect("is registered");
     register(text, [sizes]).expect("registers");
     let fresh = Bag::on(&config, &Device::flex());
     assert_eq!(saved(&fresh).keys().collect::<Vec<_>>(), tensors(folder.path()).keys().collect::<Vec<_>>());
-    unregister(text);
-    unregister(vision);
+    unregister(text).expect("is registered");
+    unregister(vision).expect("is registered");
 }
 
 #[test]
