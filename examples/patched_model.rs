@@ -152,7 +152,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let (mut model, report) = patches.apply(&device, |init| TinyModel::new(&config, init))?;
     println!("{report}");
     assert_eq!(report.replaced.len(), 3);
-    assert_eq!(report.unmatched[0].near, ["TinyNorm"]);
+    assert_eq!(report.unmatched[0].key, "TinyNrm");
 
     // What a replacement returns is recorded like what it stands for.
     let x = Tensor::ones([2, 8], &device);

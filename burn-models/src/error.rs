@@ -1,9 +1,10 @@
 use crate::config::ConfigError;
 use burn::tensor::DType;
+use std::fmt;
 use thiserror::Error;
 
 /// Why a `forward` did not give a result.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ForwardError {
     /// What was asked to be recorded cannot be.
@@ -104,6 +105,13 @@ pub enum ForwardError {
         /// What the device says.
         problem: String,
     },
+}
+
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for ForwardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// `, did you mean …?` for the nearest of `known` to a name that was not found, or nothing: the end of an error message.

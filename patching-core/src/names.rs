@@ -11,14 +11,21 @@ pub(crate) fn list(names: &[&str]) -> String {
 
 /// Names in `known` that look like `name`, the nearest first.
 pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let lower = name.to_lowercase();
     let mut scored: Vec<(f64, &str)> = known
         .into_iter()
-        .map(|other| (strsim::jaro_winkler(name, other), other))
+        .map(|other| (strsim::jaro_winkler(&lower, &other.to_lowercase()), other))
         .filter(|(score, _)| *score > 0.84)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.dedup_by(|a, b| a.1 == b.1);
     scored.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// `; did you mean …?`, if there is anything to mean.
+pub(crate) fn did_you_mean(near: &[&str]) -> String {
+    let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
 /// A type's name without the modules that it is in (`burn::nn::Linear` is `Linear`).

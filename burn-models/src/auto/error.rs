@@ -1,9 +1,10 @@
 use patching_core::weights::{ConfigError, LoadError};
+use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a checkpoint was not loaded.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum AutoError {
     /// The checkpoint is of a family that is not known here.
@@ -47,4 +48,11 @@ pub enum AutoError {
     /// The weights cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
+}
+
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for AutoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

@@ -1,7 +1,8 @@
+use std::fmt;
 use thiserror::Error;
 
 /// Why a config cannot be built into a model.
-#[derive(Debug, Clone, PartialEq, Error)]
+#[derive(Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A number lies outside what can be built.
@@ -101,6 +102,13 @@ pub enum ConfigError {
         /// What is registered.
         known: Vec<String>,
     },
+}
+
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl ConfigError {

@@ -1,10 +1,11 @@
 use crate::error::ForwardError;
 use patching_core::weights::ReadError;
+use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why nothing was generated.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum GenerateError {
     /// A forward pass failed.
@@ -65,4 +66,11 @@ pub enum GenerateError {
         /// What is wrong.
         problem: String,
     },
+}
+
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for GenerateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

@@ -1,7 +1,8 @@
+use std::fmt;
 use thiserror::Error;
 
 /// Why a choice of experts cannot be read or forced.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RoutingError {
     /// The number of values is not that of the shape.
@@ -107,4 +108,11 @@ pub enum RoutingError {
     /// Values could not be read back from the device.
     #[error("cannot read `router_indices` back from the device: {0}")]
     Read(String),
+}
+
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for RoutingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

@@ -1,4 +1,4 @@
-use crate::names::list;
+use crate::names::{did_you_mean, list};
 use std::fmt;
 
 /// A request that cannot be met, or was not.
@@ -183,14 +183,6 @@ pub enum CaptureError {
 impl fmt::Debug for CaptureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-fn did_you_mean(near: &[&str]) -> String {
-    if near.is_empty() {
-        String::new()
-    } else {
-        format!("; did you mean {}?", near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or "))
     }
 }
 

@@ -3,7 +3,7 @@ use std::fmt;
 use thiserror::Error;
 
 /// Why patches were not registered, or a model not constructed with them.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum PatchError {
     /// A key that names nothing.
@@ -22,8 +22,8 @@ pub enum PatchError {
     },
     /// A key that is there already. Nothing was registered.
     #[error(
-        "`{key}` is already registered, for `{registered}`: pass `overwrite` to put `{given}` in its place, or \
-         unregister it first"
+        "`{key}` is already registered, for `{registered}`: unregister it first, or put `{given}` in its place with \
+         `register_patch_mapping_with(…, true)`"
     )]
     Taken {
         /// The key.
@@ -81,6 +81,13 @@ pub enum PatchError {
         /// The path.
         path: String,
     },
+}
+
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for PatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// A pattern that matched classes which its replacement cannot stand in for.

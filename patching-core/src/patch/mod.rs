@@ -60,5 +60,5 @@ pub use registry::{
     unregister_patch_mapping,
 };
 pub use replacement::{Replacement, ReplacementClass, class, original};
-pub use report::{PatchReport, ReplacedSlot, UnmatchedKey};
+pub use report::{PatchReport, ReplacedSlot, UnmatchedKey, UnmatchedReason};
 pub use set::PatchSet;

@@ -1,7 +1,7 @@
 use super::set::PatchSet;
 
 use crate::class::{SlotInfo, all_slots, known_classes};
-use crate::names::{near, short_name};
+use crate::names::{did_you_mean, list, near, short_name};
 use burn::module::Module;
 use std::fmt;
 
@@ -39,8 +39,35 @@ pub struct UnmatchedKey {
     pub key: String,
     /// Its replacement.
     pub replacement: &'static str,
-    /// Classes of the model, else of the program, that look like it.
-    pub near: Vec<&'static str>,
+    /// Why not.
+    pub reason: UnmatchedReason,
+}
+
+/// Why a key replaced nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnmatchedReason {
+    /// No class in the model has the name, or one that the expression matches.
+    NoClass {
+        /// Classes of the model, else of the program, that look like it.
+        near: Vec<&'static str>,
+        /// For a plain name that is a part of names in the model: an expression, and a class that it would match.
+        as_expression: Option<(String, &'static str)>,
+    },
+    /// It matches classes of the model, but another key came before it.
+    Beaten {
+        /// The classes.
+        classes: Vec<&'static str>,
+        /// The other key.
+        by: String,
+        /// Whether that is a class's exact name, which beats expressions; else it was registered first.
+        by_name: bool,
+    },
+    /// It matches classes of the model, which was constructed without these patches.
+    NotApplied {
+        /// The classes.
+        classes: Vec<&'static str>,
+    },
 }
 
 impl PatchReport {
@@ -58,7 +85,7 @@ impl PatchReport {
             .map(|(key, replacement)| UnmatchedKey {
                 key: key.to_owned(),
                 replacement: replacement.name(),
-                near: near_classes(key, &slots),
+                reason: reason(set, key, &slots),
             })
             .collect();
         Self { replaced, unmatched }
@@ -80,12 +107,50 @@ fn replaced(set: &PatchSet, slot: &SlotInfo) -> Option<ReplacedSlot> {
     })
 }
 
-fn near_classes(key: &str, slots: &[SlotInfo]) -> Vec<&'static str> {
+fn reason(set: &PatchSet, key: &str, slots: &[SlotInfo]) -> UnmatchedReason {
     let mut in_model: Vec<_> = slots.iter().map(|slot| slot.class).collect();
     in_model.sort_unstable();
     in_model.dedup();
-    let near_in_model = near(key, in_model);
-    if near_in_model.is_empty() { near(key, known_classes().map(|class| class.name)) } else { near_in_model }
+    let classes: Vec<_> = in_model.iter().copied().filter(|class| set.matches(key, class)).collect();
+    let taken = |class: &&'static str| set.find(class).map(|(by, _)| by).filter(|by| *by != key);
+    if let Some(by) = classes.iter().find_map(taken) {
+        return UnmatchedReason::Beaten { classes, by: by.to_owned(), by_name: set.is_exact(by) };
+    }
+    if !classes.is_empty() {
+        return UnmatchedReason::NotApplied { classes };
+    }
+    let part = in_model.iter().copied().find(|class| set.is_exact(key) && class.ends_with(key));
+    let as_expression = part.map(|class| (format!("{key}$"), class));
+    let of_model = near(key, in_model);
+    let near = if of_model.is_empty() && as_expression.is_none() {
+        near(key, known_classes().map(|class| class.name))
+    } else {
+        of_model
+    };
+    UnmatchedReason::NoClass { near, as_expression }
+}
+
+impl fmt::Display for UnmatchedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` (for `{}`) ", self.key, self.replacement)?;
+        match &self.reason {
+            UnmatchedReason::NoClass { as_expression: Some((expression, class)), .. } => write!(
+                f,
+                "is a name that no class in the model has; as an expression, `{expression}` would match `{class}`"
+            ),
+            UnmatchedReason::NoClass { near, .. } => write!(f, "matches nothing in the model{}", did_you_mean(near)),
+            UnmatchedReason::Beaten { classes, by, by_name } => {
+                let why = if *by_name { "a name beats expressions" } else { "it was registered first" };
+                write!(f, "matches {}, but `{by}` came before it: {why}", list(classes))
+            }
+            UnmatchedReason::NotApplied { classes } => write!(
+                f,
+                "matches {}, but the model was constructed without these patches (`from_pretrained`, `from_config` and \
+                 `apply_patches` apply those that are registered)",
+                list(classes)
+            ),
+        }
+    }
 }
 
 impl fmt::Display for PatchReport {
@@ -102,11 +167,7 @@ impl fmt::Display for PatchReport {
             lines.push(format!("`{key}` replaced {} of the model's slots", slots.len()));
             lines.extend(slots.iter().map(|slot| format!("  {}  {} -> {}", slot.path, slot.from, slot.to)));
         }
-        for UnmatchedKey { key, replacement, near } in &self.unmatched {
-            let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
-            let near = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
-            lines.push(format!("`{key}` (for `{replacement}`) matches nothing in the model{near}"));
-        }
+        lines.extend(self.unmatched.iter().map(ToString::to_string));
         if lines.is_empty() {
             lines.push("no patches".to_owned());
         }

@@ -4,7 +4,7 @@ use super::key::Key;
 use super::replacement::ReplacementClass;
 use super::report::PatchReport;
 use crate::class::{Init, known_classes};
-use crate::names::near;
+use crate::names::{did_you_mean, near};
 use burn::module::Module;
 use burn::tensor::Device;
 use dashmap::DashMap;
@@ -95,6 +95,10 @@ impl PatchSet {
                 given.push(key);
                 patch.replacement = replacement;
             } else {
+                if !known_classes().any(|class| key.matches(class.name)) {
+                    let near = near(key.as_str(), known_classes().map(|class| class.name));
+                    log::warn!("the key `{key}` matches no class of this program{}", did_you_mean(&near));
+                }
                 given.push(key.to_string());
                 patches.push(Patch { key, replacement });
             }
@@ -194,6 +198,11 @@ impl PatchSet {
         });
         let patch = self.0.patches.get(at?)?;
         Some((patch.key.as_str(), &patch.replacement))
+    }
+
+    /// Whether the key `key` matches the class's name, whether or not others come before it.
+    pub(super) fn matches(&self, key: &str, class: &str) -> bool {
+        self.0.patches.iter().any(|patch| patch.key.as_str() == key && patch.key.matches(class))
     }
 
     /// Whether the key `key` is a class's exact name.

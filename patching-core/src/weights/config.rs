@@ -1,6 +1,7 @@
 //! A model's `config.json`: reading and writing it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned, ser::SerializeMap};
@@ -136,7 +137,7 @@ impl ConfigHead {
 }
 
 /// A config cannot be read.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -154,6 +155,13 @@ pub enum ConfigError {
     /// No model can be constructed from the config's values.
     #[error("no model can be constructed from the config: {0}")]
     Unbuildable(String),
+}
+
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// What is wrong with a config.

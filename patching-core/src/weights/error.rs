@@ -1,5 +1,6 @@
 //! What can go wrong while a checkpoint is read, loaded or saved.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -107,7 +108,7 @@ impl ReadError {
 }
 
 /// A model cannot be loaded.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The config cannot be read.
@@ -175,8 +176,15 @@ pub enum LoadError {
     },
 }
 
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// A model cannot be saved. What was in the folder before is untouched.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum SaveError {
     /// The operating system refused.
@@ -276,6 +284,13 @@ pub enum SaveError {
         /// The reason given.
         reason: String,
     },
+}
+
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for SaveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl SaveError {

@@ -107,9 +107,18 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         let patches = options.patches.clone().unwrap_or_else(get_patch_mapping);
         let model = construct::<Self>(&config, device, &patches)?;
         let patched = patches.report(&model);
-        let (model, mut report) = model.load_weights_with(dir, options)?;
-        report.patches = patched;
-        Ok((model, report))
+        match model.load_weights_with(dir, options) {
+            Ok((model, mut report)) => {
+                report.patches = patched;
+                Ok((model, report))
+            }
+            // what was replaced may be why
+            Err(LoadError::Weights(mut report)) => {
+                report.patches = patched;
+                Err(LoadError::Weights(report))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Constructs the model with fresh parameters, the registered patches applied; parameters that are tied share them.

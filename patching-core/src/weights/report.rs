@@ -203,6 +203,13 @@ impl fmt::Display for LoadReport {
         if !self.patches.is_empty() {
             write!(formatter, "\n{}", self.patches)?;
         }
+        if !self.patches.replaced.is_empty() && !(self.missing.is_empty() && self.mismatched.is_empty()) {
+            write!(
+                formatter,
+                "\nif a replacement lays its weights out differently, register how they are made of those in the checkpoint \
+                 (`register_checkpoint_conversion_mapping`)"
+            )?;
+        }
         Ok(())
     }
 }
@@ -219,9 +226,10 @@ fn made_of(ConvertedKey { sources, targets, operations }: &ConvertedKey) -> (Str
     parts.sort();
     parts.dedup();
     let (first, rest) = targets.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
-    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    let more = if rest.is_empty() { String::new() } else { format!("and {} more, ", rest.len()) };
     let (count, steps) = (sources.len(), operations.join(", "));
-    (first.to_owned(), format!("{more}from {count} tensors ({}) by {steps}", parts.join(", ")).trim_start().to_owned())
+    let tensors = if count == 1 { "tensor" } else { "tensors" };
+    (first.to_owned(), format!("{more}from {count} {tensors} ({}) by {steps}", parts.join(", ")))
 }
 
 /// How a key was changed, in words that are the same for all keys changed alike.

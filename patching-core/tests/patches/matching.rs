@@ -85,6 +85,43 @@ fn every_pattern_that_does_not_fit_is_named() {
 }
 
 #[test]
+fn the_report_says_why_a_key_replaced_nothing() {
+    let lines = |patches: &PatchSet| {
+        let report = BertModel::patch_plan(&one_layer(), &device(), patches).expect("a plan");
+        report.unmatched.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let beaten = set([
+        ("BertLayer", class::<Scaled<1>>()),
+        ("^BertLayer$", class::<Scaled<2>>()),
+        ("Layer", class::<Scaled<3>>()),
+        ("bertlayer", class::<Scaled<3>>()),
+    ]);
+    let expected = [
+        "`^BertLayer$` (for `Scaled`) matches `BertLayer`, but `BertLayer` came before it: a name beats expressions",
+        "`Layer` (for `Scaled`) is a name that no class in the model has; as an expression, `Layer$` would match `BertLayer`",
+        "`bertlayer` (for `Scaled`) matches nothing in the model; did you mean `BertLayer`?",
+    ];
+    assert_eq!(lines(&beaten), expected);
+    let twice = set([("Layer$", class::<Scaled<1>>()), ("^BertL", class::<Scaled<2>>())]);
+    let expected =
+        ["`^BertL` (for `Scaled`) matches `BertLayer`, but `Layer$` came before it: it was registered first"];
+    assert_eq!(lines(&twice), expected);
+
+    let report = twice.report(&crate::model::plain(&one_layer()));
+    let first = report.unmatched.first().map(ToString::to_string).unwrap_or_default();
+    assert!(
+        first.starts_with("`Layer$` (for `Scaled`) matches `BertLayer`, but the model was constructed without"),
+        "{first}"
+    );
+}
+
+#[test]
+fn errors_print_as_sentences() {
+    let error = PatchSet::new([("[", class::<NoAttention>())]).expect_err("invalid");
+    assert_eq!(format!("{error:?}"), error.to_string());
+}
+
+#[test]
 fn the_report_says_what_was_replaced_and_what_matched_nothing() {
     let patches =
         set([("BertSelfAttention", class::<NoAttention>()), ("BertLayr", class::<Scaled<2>>()), ("x", original())]);

@@ -1,11 +1,12 @@
 //! What can be wrong with a mapping, before any checkpoint is seen.
 
+use std::fmt;
 use thiserror::Error;
 
-use crate::names::list;
+use crate::names::did_you_mean;
 
 /// A mapping cannot be used or registered. Nothing of it was registered.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConversionError {
     /// A rule that cannot work.
@@ -18,13 +19,15 @@ pub enum ConversionError {
         reason: RuleError,
     },
     /// A name that has a mapping already.
-    #[error("conversions of `{name}` are registered already; register with `overwrite` to replace them")]
+    #[error(
+        "conversions of `{name}` are registered already: unregister them first, or replace them with `register_checkpoint_conversion_mapping_with(…, true)`"
+    )]
     AlreadyRegistered {
         /// The model type or class name.
         name: String,
     },
     /// A name that nothing is registered for.
-    #[error("no conversions are registered for `{name}`{}", did_you_mean(near))]
+    #[error("no conversions are registered for `{name}`{}", did_you_mean(&near.iter().map(String::as_str).collect::<Vec<_>>()))]
     NotRegistered {
         /// The name.
         name: String,
@@ -36,9 +39,11 @@ pub enum ConversionError {
     EmptyName,
 }
 
-fn did_you_mean(near: &[String]) -> String {
-    let near: Vec<&str> = near.iter().map(String::as_str).collect();
-    if near.is_empty() { near.concat() } else { format!("; did you mean {}?", list(&near)) }
+/// As `Display`: it is what a `main` that returns the error prints.
+impl fmt::Debug for ConversionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// Why a rule cannot work.
