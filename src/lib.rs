@@ -75,8 +75,3 @@ pub struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/your-own-model.md")]
 pub struct YourOwnModel;
-
-/// The comparison with Transformers, likewise.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/from-transformers.md")]
-pub struct FromTransformers;

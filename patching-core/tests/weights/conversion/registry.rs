@@ -22,7 +22,7 @@ fn a_mapping_is_registered_once_unless_overwritten() {
     assert_eq!(error, ConversionError::AlreadyRegistered { name: name.into() });
     assert_eq!(
         error.to_string(),
-        "conversions of `registry_once` are registered already; register with `overwrite` to replace them"
+        "conversions of `registry_once` are registered already: unregister them first, or replace them with `register_checkpoint_conversion_mapping_with(…, true)`"
     );
     let rules = [WeightRenaming::new("a", "b"), WeightRenaming::new("c", "d")];
     register_checkpoint_conversion_mapping_with(name, rules, true).expect("overwrites");
