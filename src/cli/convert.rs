@@ -55,12 +55,11 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
     text += &field("from", format!("{} ({})", shown(&args.model).display(), model.class_name()));
     text += &field("to", shown(&args.to).display().to_string());
     text += &field("weights", format!("{}, {}", count(saved.tensors, "tensor"), bytes(saved.bytes)));
-    for (number, what) in [
-        (loaded.converted.len(), "made of others on the way in"),
-        (saved.converted.len(), "made of others on the way out"),
-    ] {
-        if number > 0 {
-            text += &field("converted", format!("{} {what}", count(number, "tensor")));
+    for (changed, written) in [(&loaded.converted, "loaded"), (&saved.converted, "written")] {
+        if !changed.is_empty() {
+            let sources: usize = changed.iter().map(|key| key.sources.len()).sum();
+            let targets: usize = changed.iter().map(|key| key.targets.len()).sum();
+            text += &field(written, format!("{} as {}", count(sources, "tensor"), count(targets, "tensor")));
         }
     }
     text += &field("files", saved.files.join("\n             "));

@@ -153,6 +153,11 @@ impl AnyModel {
         each!(self, model => model.set_attn_implementation(name))
     }
 
+    /// The experts implementation that it uses; `None` for a model without experts.
+    pub fn experts_implementation(&self) -> Option<&str> {
+        each!(self, model => model.experts_implementation())
+    }
+
     /// Chooses the implementation of mixtures of experts.
     ///
     /// # Errors

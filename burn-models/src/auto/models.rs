@@ -1,6 +1,7 @@
 use super::{AutoCaptures, AutoCausalLMOutput, AutoError, AutoModelOutput, AutoSequenceClassifierOutput, Family, Head};
 use crate::config::{self, DecoderConfig, GeneralConfig, TokenIds};
 use crate::generation::{self, GenerateError, GenerateOutput, GenerationConfig, Step};
+use crate::layers::experts::DEFAULT_EXPERTS;
 use crate::models::{BaseModel, CausalLM, Decoder};
 use crate::{ForwardError, TextInputs};
 use crate::{llama, mistral, mixtral, qwen2, qwen2_moe, qwen3};
@@ -71,6 +72,13 @@ macro_rules! auto_model {
             /// How many parameters it has.
             pub fn num_params(&self) -> usize {
                 match self { $(Self::$family(model) => model.num_params()),* }
+            }
+
+            /// The experts implementation that it uses; `None` for a model without experts.
+            pub fn experts_implementation(&self) -> Option<&str> {
+                let chosen = self.general_config().experts_implementation.as_deref();
+                let has_experts = match self { $(Self::$family(model) => model.config().experts().is_some()),* };
+                has_experts.then(|| chosen.unwrap_or(DEFAULT_EXPERTS))
             }
 
             /// What `patches` have replaced in it, and which of their keys match nothing.

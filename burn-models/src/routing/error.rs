@@ -49,7 +49,8 @@ pub enum RoutingError {
 
     /// Nothing was recorded, or not every layer.
     #[error(
-        "`router_indices` holds {present} of {expected} layers: record all of them with `output(\"router_indices\", true)`"
+        "`router_indices` holds {}: record all layers with `output(\"router_indices\", true)`",
+        if *present == 0 { "nothing".to_owned() } else { format!("{present} of {expected} layers") }
     )]
     NotRecorded {
         /// How many layers are there.

@@ -22,6 +22,13 @@ pub(crate) fn near(key: &str, known: &[&str]) -> Vec<String> {
         .map(|other| (normalized_levenshtein(key, other), *other))
         .filter(|(likeness, _)| *likeness >= ALIKE)
         .collect();
+    // a key of the same layer is meant, where there is one
+    let layer =
+        |key: &str| key.split('.').find(|segment| segment.bytes().all(|byte| byte.is_ascii_digit())).map(str::to_owned);
+    let own = layer(key);
+    if alike.iter().any(|(_, other)| layer(other) == own) {
+        alike.retain(|(_, other)| layer(other) == own);
+    }
     alike.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.cmp(b)));
     alike.into_iter().take(OFFERED).map(|(_, other)| other.to_owned()).collect()
 }

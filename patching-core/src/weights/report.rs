@@ -161,8 +161,8 @@ impl fmt::Display for LoadReport {
 
         let missing = self.missing.iter().map(|missing| (missing.key.as_str(), format!("{:?}", missing.shape)));
         section(formatter, "missing", missing)?;
-        for missing in self.missing.iter().filter(|missing| !missing.near.is_empty()) {
-            write!(formatter, "\n  for `{}` the checkpoint has {}", missing.key, quoted(&missing.near))?;
+        for (key, near) in alike(&self.missing) {
+            write!(formatter, "\n  for `{key}` the checkpoint has {near}")?;
         }
 
         let mismatched = self.mismatched.iter().map(|mismatched| {
@@ -212,6 +212,35 @@ impl fmt::Display for LoadReport {
         }
         Ok(())
     }
+}
+
+/// Missing keys and what looks like them, those of all layers in one.
+fn alike(missing: &[MissingKey]) -> Vec<(String, String)> {
+    let of_layers = |key: &String| match split_number(key) {
+        (Some([before, after]), _) => format!("{before}*{after}"),
+        (None, _) => key.clone(),
+    };
+    let mut lines = Vec::<(String, String)>::new();
+    let mut single = Vec::<(&MissingKey, usize)>::new();
+    for missing in missing.iter().filter(|missing| !missing.near.is_empty()) {
+        let mut near: Vec<_> = missing.near.iter().map(of_layers).collect();
+        near.dedup();
+        let line = (of_layers(&missing.key), quoted(&near));
+        match lines.iter().position(|known| *known == line) {
+            Some(at) => single.iter_mut().filter(|(_, of)| *of == at).for_each(|(_, of)| *of = usize::MAX),
+            None => {
+                single.push((missing, lines.len()));
+                lines.push(line);
+            }
+        }
+    }
+    // what is said of one key alone is said of it by name
+    for (missing, at) in single {
+        if let Some(line) = lines.get_mut(at) {
+            *line = (missing.key.clone(), quoted(&missing.near));
+        }
+    }
+    lines
 }
 
 /// What was made, and of what, in words that are the same for all layers.
@@ -330,6 +359,24 @@ pub(crate) fn quoted(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn near_matches_of_all_layers_share_a_line() {
+        let missing = |key: &str, near: &[&str]| MissingKey {
+            key: key.into(),
+            shape: vec![1],
+            near: near.iter().map(|near| (*near).to_owned()).collect(),
+        };
+        let found = alike(&[
+            missing("layers.0.up", &["layers.0.upp"]),
+            missing("layers.1.up", &["layers.1.upp"]),
+            missing("layers.3.q", &["layers.3.qq"]),
+            missing("head", &["heads"]),
+            missing("nothing", &[]),
+        ]);
+        let lines: Vec<_> = found.iter().map(|(key, near)| format!("{key}: {near}")).collect();
+        assert_eq!(lines, ["layers.*.up: `layers.*.upp`", "layers.3.q: `layers.3.qq`", "head: `heads`"]);
+    }
 
     #[test]
     fn changes_of_keys_are_said_shortly() {

@@ -49,6 +49,7 @@ pub(super) fn render(run: &Run<'_>) -> Result<String, CliError> {
         "backend": run.chosen.backend.to_string(),
         "dtype": format!("{:?}", computed_in(run.args.dtype, &run.chosen.device)).to_lowercase(),
         "attn_implementation": model::attention(&run.model),
+        "experts_implementation": run.model.experts_implementation(),
         "attention": model::attention_in_words(&run.model, &run.plan, run.chosen.backend),
         "leave_fused_attention": model::leave_fused(&run.model, &run.plan, run.chosen.backend),
         "input": { "from": run.given.origin, "shapes": inputs },

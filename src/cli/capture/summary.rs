@@ -39,6 +39,9 @@ fn what_ran(run: &Run<'_>) -> String {
     }
     text += &field("ran on", format!("{}, {}", chosen.backend, dtype(run)));
     text += &field("attention", model::attention_in_words(model, plan, chosen.backend));
+    if let Some(experts) = model.experts_implementation() {
+        text += &field("experts", experts);
+    }
     if !run.loaded.unexpected.is_empty() {
         let unused = run.loaded.unexpected.len();
         text += &field(

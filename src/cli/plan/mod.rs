@@ -72,6 +72,9 @@ impl Planned {
             text += &self.totals();
         }
         text += &field("attention", model::attention_in_words(&self.model, &self.plan, self.backend));
+        if let Some(experts) = self.model.experts_implementation() {
+            text += &field("experts", experts);
+        }
         text += &field("patches", self.patches());
         text
     }
@@ -153,6 +156,7 @@ impl Planned {
             "parameters": self.model.num_params(),
             "dtype": self.dtype,
             "attn_implementation": model::attention(&self.model),
+            "experts_implementation": self.model.experts_implementation(),
             "input": { "from": self.given.origin, "shapes": inputs },
             "recordable": self.model.recordable_keys(),
             "keys": keys.collect::<Vec<Json>>(),

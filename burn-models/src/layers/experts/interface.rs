@@ -25,7 +25,14 @@ impl ExpertsImplementation {
 
     /// Computes the mixture, `[tokens, hidden]`.
     pub fn mix(&self, inputs: Experts) -> Tensor<2> {
-        (self.0)(inputs)
+        let expected = inputs.hidden_states.dims();
+        let mixed = (self.0)(inputs);
+        assert_eq!(
+            mixed.dims(),
+            expected,
+            "an experts implementation returns `[tokens, hidden]`, as it was given them"
+        );
+        mixed
     }
 }
 
