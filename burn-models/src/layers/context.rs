@@ -154,7 +154,8 @@ impl LayerContext {
         }
     }
 
-    /// Ends the call: the cache to give back, if the caller wants it.
+    /// Ends the call: the cache to give back, if the caller wants it. There is no other way to the cache, so that no
+    /// model forgets the check.
     ///
     /// # Errors
     ///
@@ -163,12 +164,7 @@ impl LayerContext {
         if let Some(replay) = &self.replay {
             replay.finish()?;
         }
-        Ok(self.into_cache())
-    }
-
-    /// The cache to give back, if the caller wants it.
-    pub fn into_cache(self) -> Option<Cache> {
-        self.cache.filter(|_| self.keep_cache)
+        Ok(self.cache.filter(|_| self.keep_cache))
     }
 }
 

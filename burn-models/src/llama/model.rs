@@ -68,7 +68,7 @@ impl LlamaModel {
             hidden_states = layer.forward(hidden_states, &mut context);
         }
         let mut output = BaseModelOutputWithPast::new(self.norm.forward(hidden_states));
-        output.cache = context.into_cache();
+        output.cache = context.finish()?;
         Ok(output)
     }
 }
