@@ -147,11 +147,21 @@ impl LayerContext {
         self.replay.as_mut()?.take(layer, device)
     }
 
-    /// Notes whether a router chose the experts that are forced on layer `layer`; to be called with what it gave.
+    /// Notes whether a router chose the experts that are forced on layer `layer`; to be called with what it gave,
+    /// `[tokens, top k]`. They are read back from the device where the call is forced to experts, else not.
     pub fn check_experts(&mut self, layer: usize, indices: &Tensor<2, Int>) {
         if let Some(replay) = &mut self.replay {
-            replay.check(layer, indices);
+            replay.note(layer, indices);
         }
+    }
+
+    /// Ends layer `layer`: to be called after each, as a run that records only may stop before [`finish`](Self::finish).
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish), for what this layer did.
+    pub fn end_layer(&self, layer: usize) -> Result<(), RoutingError> {
+        self.replay.as_ref().map_or(Ok(()), |replay| replay.check(layer))
     }
 
     /// Ends the call: the cache to give back, if the caller wants it. There is no other way to the cache, so that no
@@ -159,7 +169,8 @@ impl LayerContext {
     ///
     /// # Errors
     ///
-    /// [`RoutingError::Ignored`] if a router did not use the experts that the call was forced to.
+    /// [`RoutingError::Ignored`] if a router did not use the experts that the call was forced to,
+    /// [`RoutingError::Read`] if what it used cannot be read back.
     pub fn finish(self) -> Result<Option<Cache>, RoutingError> {
         if let Some(replay) = &self.replay {
             replay.finish()?;

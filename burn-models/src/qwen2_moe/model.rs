@@ -70,8 +70,9 @@ impl Qwen2MoeModel {
             LayerContext::for_decoder(&self.config, &self.embed_tokens, inputs.into(), kwargs)?;
         let dtype = hidden_states.dtype();
         context.set_rotary(self.rotary_emb.forward(context.position_ids(), dtype));
-        for layer in &self.layers {
+        for (layer_idx, layer) in self.layers.iter().enumerate() {
             hidden_states = layer.forward(hidden_states, &mut context);
+            context.end_layer(layer_idx)?;
         }
         let mut output = MoeModelOutputWithPast::new(self.norm.forward(hidden_states));
         output.cache = context.finish()?;

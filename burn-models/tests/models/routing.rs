@@ -289,3 +289,31 @@ fn early_exit_records_what_is_forced() {
     let expected: Vec<i64> = expected.chunks(6).flat_map(|token| token[..2].to_vec()).collect();
     assert_eq!(found, expected);
 }
+
+/// A run that stops has checked the layers that ran, and only those.
+#[test]
+fn early_exit_checks_what_ran() {
+    use burn_models::models::BaseModel;
+    let device = device();
+    let case = Case::new("mixtral");
+    let config = case.load::<MixtralForCausalLM>(&device).config().clone();
+    let patches = PatchSet::new([("MixtralTopKRouter", class::<StubbornRouter>())]).expect("valid");
+    let model = MixtralForCausalLM::new(&config, &patches.init(&device));
+    let run = |tokens: usize, experts: [u8; 4], kwargs: ForwardKwargs| {
+        let ids = Tensor::<1, Int>::arange(5..5 + tokens as i64, &device).unsqueeze::<2>();
+        let routing = ExpertRouting::from_array(&experts.repeat(tokens), [tokens, 2, 2], EXPERTS).expect("valid");
+        match model.model.captures(TextInputs::new(ids).expert_routing(routing), &kwargs).map(drop) {
+            Err(ForwardError::Routing(error)) => Some(error),
+            Ok(()) => None,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    let ignored = |layer| Some(RoutingError::Ignored { layer });
+    for key in ["router_logits", "router_indices", "attentions"] {
+        let wanted = |layer: isize| ForwardKwargs::new().output(key, [layer]);
+        // of a single token layer 0 obeys and layer 1 does not; of several neither does
+        assert_eq!(run(1, [3, 2, 2, 1], wanted(0)), None, "{key}");
+        assert_eq!(run(1, [3, 2, 2, 1], wanted(1)), ignored(1), "{key}");
+        assert_eq!(run(3, [3, 2, 2, 1], wanted(0)), ignored(0), "{key}");
+    }
+}
