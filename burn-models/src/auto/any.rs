@@ -124,7 +124,8 @@ impl AnyModel {
     ///
     /// # Errors
     ///
-    /// When the inputs are not those of the model or do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs are not those of the model or do not fit, the config names an implementation that is not
+    /// registered, or something that was asked for cannot be recorded.
     pub fn forward(
         &self,
         inputs: &NamedInputs,
@@ -171,7 +172,7 @@ impl AnyModel {
     ///
     /// # Errors
     ///
-    /// When a file cannot be written.
+    /// When a file cannot be written, or a parameter has no form in a checkpoint.
     pub fn save_pretrained_with(&self, dir: impl AsRef<Path>, options: &SaveOptions) -> Result<SaveReport, SaveError> {
         each!(self, model => model.save_pretrained_with(dir, options))
     }

@@ -90,7 +90,7 @@ macro_rules! auto_model {
             ///
             /// # Errors
             ///
-            /// When a file cannot be written.
+            /// When a file cannot be written, or a parameter has no form in a checkpoint.
             pub fn save_pretrained(&self, dir: impl AsRef<Path>) -> Result<SaveReport, SaveError> {
                 self.save_pretrained_with(dir, &SaveOptions::default())
             }
@@ -99,7 +99,7 @@ macro_rules! auto_model {
             ///
             /// # Errors
             ///
-            /// When a file cannot be written.
+            /// When a file cannot be written, or a parameter has no form in a checkpoint.
             pub fn save_pretrained_with(
                 &self,
                 dir: impl AsRef<Path>,
@@ -149,7 +149,8 @@ macro_rules! auto_model {
             ///
             /// # Errors
             ///
-            /// When the inputs do not fit, or something that was asked for cannot be recorded.
+            /// When the inputs do not fit, the config names an implementation that is not registered, something that
+            /// was asked for cannot be recorded, or a router did not use the experts that the inputs force on it.
             pub fn captures(
                 &self,
                 inputs: impl Into<TextInputs>,
@@ -241,7 +242,8 @@ impl AutoModel {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, something that was asked
+    /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     pub fn forward(
         &self,
         inputs: impl Into<TextInputs>,
@@ -256,7 +258,8 @@ impl AutoModelForCausalLM {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, something that was asked
+    /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     pub fn forward(
         &self,
         inputs: impl Into<TextInputs>,
@@ -316,7 +319,8 @@ impl AutoModelForSequenceClassification {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, something that was asked
+    /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     pub fn forward(
         &self,
         inputs: impl Into<TextInputs>,

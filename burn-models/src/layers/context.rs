@@ -38,8 +38,9 @@ impl LayerContext {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit each other, the model or the cache, or the config's attention implementation is not
-    /// registered.
+    /// When the inputs do not fit each other, the model or the cache; when the config's attention or experts
+    /// implementation is not registered, or the latter is chosen where no layer has experts; when the inputs force
+    /// experts on a model that has none or others ([`ForwardError::Routing`]).
     pub fn for_decoder<C: DecoderConfig>(
         config: &C,
         table: &Embedding,

@@ -52,7 +52,8 @@ impl LlamaModel {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, or something that was
+    /// asked for cannot be recorded.
     #[merge_with_config_defaults]
     #[capture_outputs]
     pub fn forward(

@@ -58,7 +58,8 @@ impl MixtralModel {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, something that was asked
+    /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     #[merge_with_config_defaults]
     #[capture_outputs]
     pub fn forward(
