@@ -53,9 +53,6 @@ pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> + CanRecordOutputs {
 
 /// Makes a family's base model one that loads, saves, and carries heads.
 macro_rules! base_model {
-    ($model:ident, $config:ident) => {
-        $crate::models::base_model!($model, $config, $crate::BaseModelOutputWithPast);
-    };
     ($model:ident, $config:ident, $output:ty) => {
         impl patching_core::weights::PreTrainedModel for $model {
             type Config = $config;
