@@ -114,7 +114,9 @@ impl fmt::Debug for ForwardError {
     }
 }
 
-/// `, did you mean …?` for the nearest of `known` to a name that was not found, or nothing: the end of an error message.
+/// `, did you mean …?` for the nearest of `known` to a name that was not found, or nothing.
+///
+/// A question ends a sentence, so that what may follow in a message belongs into parentheses.
 pub fn did_you_mean(name: &str, known: &[impl AsRef<str>]) -> String {
     known
         .iter()
@@ -123,4 +125,32 @@ pub fn did_you_mean(name: &str, known: &[impl AsRef<str>]) -> String {
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, near)| format!(", did you mean `{near}`?"))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::auto::{AutoError, InputError};
+    use crate::config::ConfigError;
+
+    /// The messages of everything that is looked up by name, for a name that is near to `eager` and for one that is not.
+    fn messages(name: &str) -> Vec<String> {
+        let (found, known) = (name.to_owned(), || vec!["eager".to_owned(), "sdpa".to_owned()]);
+        vec![
+            ConfigError::UnknownExperts { name: found.clone(), known: known() }.to_string(),
+            ConfigError::UnknownAttention { name: found.clone(), known: known() }.to_string(),
+            AutoError::UnknownFamily { found: found.clone(), known: vec!["eager", "sdpa"] }.to_string(),
+            AutoError::UnknownArchitecture { found: found.clone(), known: known() }.to_string(),
+            InputError::UnknownName { model: "AModel", found, known: &["eager", "sdpa"] }.to_string(),
+        ]
+    }
+
+    #[test]
+    fn names_that_are_not_found_read_well() {
+        for message in messages("eagre") {
+            assert!(message.ends_with(" `eagre`, did you mean `eager`? (expected one of: eager, sdpa)"), "{message}");
+        }
+        for message in messages("zz") {
+            assert!(message.ends_with(" `zz` (expected one of: eager, sdpa)"), "{message}");
+        }
+    }
 }

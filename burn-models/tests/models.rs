@@ -36,6 +36,8 @@ mod support;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
 mod training;
+#[path = "models/transparent.rs"]
+mod transparent;
 #[cfg(feature = "wgpu")]
 #[path = "models/wgpu.rs"]
 mod wgpu;

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum AutoError {
     /// The checkpoint is of a family that is not known here.
-    #[error("unknown model_type `{found}`{}, expected one of: {}", crate::error::did_you_mean(.found, .known), .known.join(", "))]
+    #[error("unknown model_type `{found}`{} (expected one of: {})", crate::error::did_you_mean(.found, .known), .known.join(", "))]
     UnknownFamily {
         /// The config's `model_type`.
         found: String,
@@ -24,7 +24,7 @@ pub enum AutoError {
     },
 
     /// The class that the checkpoint was saved from is not known here.
-    #[error("unknown architecture `{found}`{}, expected one of: {}", crate::error::did_you_mean(.found, .known), .known.join(", "))]
+    #[error("unknown architecture `{found}`{} (expected one of: {})", crate::error::did_you_mean(.found, .known), .known.join(", "))]
     UnknownArchitecture {
         /// The first of the config's `architectures`.
         found: String,

@@ -24,7 +24,7 @@ pub struct NamedInputs {
 #[non_exhaustive]
 pub enum InputError {
     /// The model has no such argument.
-    #[error("`{model}` takes no `{found}`{}, expected: {}", did_you_mean(.found, .known), .known.join(", "))]
+    #[error("`{model}` takes no `{found}`{} (expected one of: {})", did_you_mean(.found, .known), .known.join(", "))]
     UnknownName {
         /// The model's class.
         model: &'static str,

@@ -77,7 +77,7 @@ pub enum ConfigError {
     },
 
     /// The experts implementation is not registered.
-    #[error("unknown experts_implementation `{name}`{}, expected one of: {}", crate::error::did_you_mean(.name, .known), .known.join(", "))]
+    #[error("unknown experts_implementation `{name}`{} (expected one of: {})", crate::error::did_you_mean(.name, .known), .known.join(", "))]
     UnknownExperts {
         /// What was asked for.
         name: String,
@@ -95,7 +95,7 @@ pub enum ConfigError {
     },
 
     /// The attention implementation is not registered.
-    #[error("unknown attn_implementation `{name}`{}, expected one of: {}", crate::error::did_you_mean(.name, .known), .known.join(", "))]
+    #[error("unknown attn_implementation `{name}`{} (expected one of: {})", crate::error::did_you_mean(.name, .known), .known.join(", "))]
     UnknownAttention {
         /// What was asked for.
         name: String,
