@@ -3,12 +3,13 @@
 use super::error::PatchError;
 use crate::class::{Edits, ModuleClass, Slot, SlotInfo, edit, slots_of};
 use burn::module::Module;
-use std::any::TypeId;
-use std::collections::HashMap;
+use std::any::{Any, TypeId};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// What slots held before [`replace_slots`], to be put back.
 #[must_use = "dropping it drops what the slots held before"]
+#[derive(Clone)]
 pub struct ReplacedSlots<C: ModuleClass> {
     /// By place.
     originals: Vec<(String, Slot<C>)>,
@@ -19,7 +20,8 @@ pub struct ReplacedSlots<C: ModuleClass> {
 ///
 /// `at` is one or several whole segments, where `*` is any one segment: `self_attn`, `layers.*.mlp`, `layers.0`, or `*`
 /// for every slot of the class. `replacement` is given the path of each slot and what it holds, to take its
-/// weights, to wrap it, or to look at it. The next capture sees the new layers, whatever was captured before.
+/// weights, to wrap it, or to look at it. Slots of the class inside one that is replaced go with it and are not replaced
+/// themselves. The next capture sees the new layers, whatever was captured before.
 ///
 /// Parameters of the model are not copied.
 ///
@@ -73,10 +75,9 @@ pub fn replace_slots<C: ModuleClass, M: Module>(
     let mut edits = Edits::default();
     let mut replaced = ReplacedSlots { originals: Vec::new(), paths: Vec::new() };
     for (SlotInfo { path, place, .. }, slot) in found {
-        // what is inside a slot that is replaced goes with it
-        let inside = |outer: &String| place.strip_prefix(outer.as_str()).is_some_and(|rest| rest.starts_with('.'));
         let Ok(slot) = slot.downcast::<Slot<C>>() else { continue };
-        if edits.slots.keys().any(inside) {
+        // what is inside a slot that is replaced goes with it; slots come from outside to inside
+        if replaced.originals.last().is_some_and(|(outer, _)| is_inside(&place, outer)) {
             continue;
         }
         edits.slots.insert(place.clone(), Box::new(Some(replacement(&path, &slot))));
@@ -98,20 +99,23 @@ impl<C: ModuleClass> ReplacedSlots<C> {
         self.paths().zip(self.originals.iter().map(|(_, slot)| slot))
     }
 
-    /// Puts back what the slots held: into the model that it is from, or a copy of it.
+    /// Puts back what the slots held: into the model that it is from, or another that has these slots, such as a copy.
     ///
     /// # Errors
     ///
     /// [`PatchError::NoSlot`] if `model` has not all of these slots. It is then as it was.
-    pub fn put_back<M: Module>(self, model: &mut M) -> Result<(), PatchError> {
+    pub fn put_back<M: Module>(&self, model: &mut M) -> Result<(), PatchError> {
         let present: Vec<SlotInfo> = slots_of(model, TypeId::of::<C>()).into_iter().map(|(slot, _)| slot).collect();
-        for (path, (place, _)) in self.paths.iter().zip(&self.originals) {
-            if !present.iter().any(|slot| slot.place == *place) {
-                return Err(no_slot::<C>(path, present.into_iter()));
-            }
+        let places: HashSet<&str> = present.iter().map(|slot| slot.place.as_str()).collect();
+        let absent = self.paths.iter().zip(&self.originals).find(|(_, (place, _))| !places.contains(place.as_str()));
+        if let Some((path, _)) = absent {
+            return Err(no_slot::<C>(path, present.into_iter()));
         }
-        let slots: HashMap<_, _> =
-            self.originals.into_iter().map(|(place, slot)| (place, Box::new(Some(slot)) as Box<_>)).collect();
+        let slots: HashMap<_, _> = self
+            .originals
+            .iter()
+            .map(|(place, slot)| (place.clone(), Box::new(Some(slot.clone())) as Box<dyn Any>))
+            .collect();
         edit(model, Edits { slots, ..Edits::default() });
         Ok(())
     }
@@ -125,6 +129,10 @@ impl<C: ModuleClass> fmt::Debug for ReplacedSlots<C> {
 
 fn no_slot<C: ModuleClass>(at: &str, present: impl Iterator<Item = SlotInfo>) -> PatchError {
     PatchError::NoSlot { class: C::NAME, at: at.to_owned(), present: present.map(|slot| slot.path).collect() }
+}
+
+fn is_inside(place: &str, outer: &str) -> bool {
+    outer.is_empty() || place.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The segments of a path, without leading and trailing dots.

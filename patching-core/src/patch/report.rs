@@ -63,6 +63,12 @@ pub enum UnmatchedReason {
         /// Whether that is a class's exact name, which beats expressions; else it was registered first.
         by_name: bool,
     },
+    /// It is the name of a class of the model, but not that of a class which the replacement stands in for: another
+    /// crate has one of the same name.
+    OtherClass {
+        /// The class.
+        class: &'static str,
+    },
     /// It matches classes of the model, which was constructed without these patches.
     NotApplied {
         /// The classes.
@@ -116,8 +122,14 @@ fn reason(set: &PatchSet, key: &str, slots: &[SlotInfo]) -> UnmatchedReason {
     if let Some(by) = classes.iter().find_map(taken) {
         return UnmatchedReason::Beaten { classes, by: by.to_owned(), by_name: set.is_exact(by) };
     }
-    if !classes.is_empty() {
-        return UnmatchedReason::NotApplied { classes };
+    if let Some(class) = classes.first() {
+        let fits = |slot: &SlotInfo| set.get(key).is_some_and(|replacement| replacement.fits(slot.class_id));
+        let is_meant = |slot: &SlotInfo| classes.contains(&slot.class) && fits(slot);
+        return if slots.iter().any(is_meant) {
+            UnmatchedReason::NotApplied { classes }
+        } else {
+            UnmatchedReason::OtherClass { class }
+        };
     }
     let part = in_model.iter().copied().find(|class| set.is_exact(key) && class.ends_with(key));
     let as_expression = part.map(|class| (format!("{key}$"), class));
@@ -142,6 +154,9 @@ impl fmt::Display for UnmatchedKey {
             UnmatchedReason::Beaten { classes, by, by_name } => {
                 let why = if *by_name { "a name beats expressions" } else { "it was registered first" };
                 write!(f, "matches {}, but `{by}` came before it: {why}", list(classes))
+            }
+            UnmatchedReason::OtherClass { class } => {
+                write!(f, "stands in for another crate's `{class}` than that of the model, so it was left alone")
             }
             UnmatchedReason::NotApplied { classes } => write!(
                 f,

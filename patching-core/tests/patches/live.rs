@@ -104,6 +104,10 @@ fn putting_back_into_another_model_is_an_error() {
     let mut smaller = plain(&BertConfig { layers: 1, ..BertConfig::tiny() });
     let error = originals.put_back(&mut smaller).expect_err("has no such slot");
     assert!(matches!(error, PatchError::NoSlot { .. }), "{error}");
+    // nothing is lost by it
+    assert_eq!(attentions(&model), 1);
+    originals.put_back(&mut model).expect("is there");
+    assert_eq!(attentions(&model), 0);
 }
 
 #[test]
