@@ -203,7 +203,8 @@ impl fmt::Display for LoadReport {
         if !self.patches.is_empty() {
             write!(formatter, "\n{}", self.patches)?;
         }
-        if !self.patches.replaced.is_empty() && !(self.missing.is_empty() && self.mismatched.is_empty()) {
+        let fits = self.missing.is_empty() && self.mismatched.is_empty();
+        if !fits && !self.patches.replaced.is_empty() {
             write!(
                 formatter,
                 "\nif a replacement lays its weights out differently, register how they are made of those in the checkpoint \
