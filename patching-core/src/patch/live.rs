@@ -4,16 +4,15 @@ use super::error::PatchError;
 use crate::class::{Edits, ModuleClass, Slot, SlotInfo, edit, slots_of};
 use burn::module::Module;
 use std::any::{Any, TypeId};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 
 /// What slots held before [`replace_slots`], to be put back.
 #[must_use = "dropping it drops what the slots held before"]
 #[derive(Clone)]
 pub struct ReplacedSlots<C: ModuleClass> {
-    /// By place.
+    /// By path.
     originals: Vec<(String, Slot<C>)>,
-    paths: Vec<String>,
 }
 
 /// Replaces the slots of class `C` whose path contains `at`, and returns what they held.
@@ -73,16 +72,17 @@ pub fn replace_slots<C: ModuleClass, M: Module>(
         return Err(no_slot::<C>(at, others.into_iter().map(|(slot, _)| slot)));
     }
     let mut edits = Edits::default();
-    let mut replaced = ReplacedSlots { originals: Vec::new(), paths: Vec::new() };
+    let mut replaced = ReplacedSlots { originals: Vec::new() };
+    let mut outer: Option<String> = None;
     for (SlotInfo { path, place, .. }, slot) in found {
         let Ok(slot) = slot.downcast::<Slot<C>>() else { continue };
         // what is inside a slot that is replaced goes with it; slots come from outside to inside
-        if replaced.originals.last().is_some_and(|(outer, _)| is_inside(&place, outer)) {
+        if outer.as_ref().is_some_and(|outer| is_inside(&place, outer)) {
             continue;
         }
         edits.slots.insert(place.clone(), Box::new(Some(replacement(&path, &slot))));
-        replaced.paths.push(path);
-        replaced.originals.push((place, *slot));
+        replaced.originals.push((path, *slot));
+        outer = Some(place);
     }
     edit(model, edits);
     Ok(replaced)
@@ -91,12 +91,12 @@ pub fn replace_slots<C: ModuleClass, M: Module>(
 impl<C: ModuleClass> ReplacedSlots<C> {
     /// The paths of the slots that were replaced.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.paths.iter().map(String::as_str)
+        self.originals().map(|(path, _)| path)
     }
 
     /// What each slot held, by its path.
     pub fn originals(&self) -> impl Iterator<Item = (&str, &Slot<C>)> {
-        self.paths().zip(self.originals.iter().map(|(_, slot)| slot))
+        self.originals.iter().map(|(path, slot)| (path.as_str(), slot))
     }
 
     /// Puts back what the slots held: into the model that it is from, or another that has these slots, such as a copy.
@@ -106,16 +106,16 @@ impl<C: ModuleClass> ReplacedSlots<C> {
     /// [`PatchError::NoSlot`] if `model` has not all of these slots. It is then as it was.
     pub fn put_back<M: Module>(&self, model: &mut M) -> Result<(), PatchError> {
         let present: Vec<SlotInfo> = slots_of(model, TypeId::of::<C>()).into_iter().map(|(slot, _)| slot).collect();
-        let places: HashSet<&str> = present.iter().map(|slot| slot.place.as_str()).collect();
-        let absent = self.paths.iter().zip(&self.originals).find(|(_, (place, _))| !places.contains(place.as_str()));
-        if let Some((path, _)) = absent {
-            return Err(no_slot::<C>(path, present.into_iter()));
+        // by path: a wrapper that was put around it since then has changed its place
+        let places: HashMap<&str, &str> =
+            present.iter().map(|slot| (slot.path.as_str(), slot.place.as_str())).collect();
+        let mut slots = HashMap::new();
+        for (path, slot) in self.originals() {
+            let Some(place) = places.get(path) else {
+                return Err(no_slot::<C>(path, present.into_iter()));
+            };
+            slots.insert((*place).to_owned(), Box::new(Some(slot.clone())) as Box<dyn Any>);
         }
-        let slots: HashMap<_, _> = self
-            .originals
-            .iter()
-            .map(|(place, slot)| (place.clone(), Box::new(Some(slot.clone())) as Box<dyn Any>))
-            .collect();
         edit(model, Edits { slots, ..Edits::default() });
         Ok(())
     }
@@ -123,7 +123,10 @@ impl<C: ModuleClass> ReplacedSlots<C> {
 
 impl<C: ModuleClass> fmt::Debug for ReplacedSlots<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplacedSlots").field("class", &C::NAME).field("paths", &self.paths).finish()
+        f.debug_struct("ReplacedSlots")
+            .field("class", &C::NAME)
+            .field("paths", &self.paths().collect::<Vec<_>>())
+            .finish()
     }
 }
 
