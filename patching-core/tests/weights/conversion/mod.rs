@@ -8,3 +8,4 @@ mod properties;
 mod registry;
 mod saving;
 mod scopes;
+mod shared;
