@@ -1,15 +1,15 @@
 //! Models that load and save checkpoints.
 
-use std::collections::BTreeMap;
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Device;
 
 use super::apply::apply;
 use super::config::{ConfigError, PretrainedConfig};
-use super::conversion::{self, Base, ConversionMapping, RuleSet, Submodel};
+use super::conversion::{self, ConversionMapping, RuleSet, Submodel};
 use super::error::{LoadError, SaveError};
 use super::layout::LayoutRules;
 use super::options::{CheckpointLayout, LoadOptions, SaveOptions};
@@ -20,8 +20,7 @@ use super::report::LoadReport;
 use super::save::{self, SaveReport};
 use super::tie::tie;
 use crate::capture::merge::first_device;
-use crate::class::Init;
-use crate::class::transparent_places;
+use crate::class::{BaseModel, Init, Survey, survey};
 use crate::patch::{PatchReport, PatchSet, get_patch_mapping, patch_output_recorders};
 
 /// A model that loads and saves Hugging Face checkpoints.
@@ -173,10 +172,10 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     /// As [`from_pretrained_with`](Self::from_pretrained_with).
     fn load_weights_with(self, dir: impl AsRef<Path>, options: &LoadOptions) -> Result<(Self, LoadReport), LoadError> {
         let checkpoint = Checkpoint::open(dir, options.read_mode)?;
-        let rules = layouts_of(&self, &options.layouts);
-        let parameters =
-            parameters(&self, &rules).map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
-        let bases = conversion::bases(&self);
+        let Survey { slots: _, bases, transparent } = survey(&self);
+        let layouts = layouts_of::<Self>(self.config(), &options.layouts, transparent);
+        let parameters = parameters(&self, &layouts)
+            .map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
         let rules = rules_of::<Self>(self.config(), &bases, options.conversions.as_ref());
         let facts = ModelFacts {
             parameters: &parameters,
@@ -184,7 +183,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
             implied_ties: Self::implied_ties(self.config()),
             base_model_prefix: Self::BASE_MODEL_PREFIX,
             rules: &rules,
-            bases: bases.into_iter().map(|base| base.path).collect(),
+            bases: bases.iter().map(|base| base.path.clone()).collect(),
         };
         let plan = LoadPlan::new(&facts, &checkpoint, options)?;
 
@@ -193,9 +192,9 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         if missing || mismatched || !plan.report.problems.is_empty() {
             return Err(LoadError::Weights(Box::new(plan.report)));
         }
-        let load = || apply(self, &plan, &checkpoint, options.progress.as_ref());
-        let model = conversion::place(Arc::clone(&plan.layout), load)?;
-        Ok((model, plan.report))
+        let model = apply(self, &plan, &checkpoint, options.progress.as_ref())?;
+        let places = bases.into_iter().map(|base| base.place).collect();
+        Ok((conversion::remember(model, places, &plan.layout), plan.report))
     }
 
     /// Saves the model to the folder `dir`, as `config.json` and `model.safetensors` that Transformers opens.
@@ -219,26 +218,28 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     ///
     /// As [`save_pretrained`](Self::save_pretrained).
     fn save_pretrained_with(&self, dir: impl AsRef<Path>, options: &SaveOptions) -> Result<SaveReport, SaveError> {
-        let rules = layouts_of(self, &options.layouts);
         let config = self.config();
+        let Survey { slots: _, bases, transparent } = survey(self);
+        let layouts = layouts_of::<Self>(config, &options.layouts, transparent);
         let ties = Self::tied_parameters(config);
-        let facts = save::Facts { class_name: Self::CLASS_NAME, ties: &ties, layouts: &rules };
+        let facts = save::Facts { class_name: Self::CLASS_NAME, ties: &ties, layouts: &layouts };
         if options.layout == CheckpointLayout::Model {
             return save::save(self, config, &facts, None, dir.as_ref(), options);
         }
-        let bases = conversion::bases(self);
         let remembers = options.conversions.is_none() && options.layout == CheckpointLayout::Original;
         let loaded = conversion::common(&bases).filter(|_| remembers);
         let conversions = rules_of::<Self>(config, &bases, options.conversions.as_ref());
-        let unpatched = || {
+        let unpatched = LazyCell::new(|| {
             // Its parameters are never initialised, so this is cheap.
             let Some(device) = first_device(self) else {
                 return BTreeMap::new();
             };
             let model = Self::new(config, &Init::new(&device));
-            let parameters = parameters(&model, &rules).unwrap_or_default();
+            let layouts = layouts_of::<Self>(config, &options.layouts, survey(&model).transparent);
+            let parameters = parameters(&model, &layouts).unwrap_or_default();
             parameters.into_iter().map(|parameter| (parameter.key, parameter.file_shape)).collect::<BTreeMap<_, _>>()
-        };
+        });
+        let unpatched = || &*unpatched;
         let known = conversion::Known { loaded: loaded.as_deref(), rules: &conversions, unpatched: &unpatched };
         save::save(self, config, &facts, Some(&known), dir.as_ref(), options)
     }
@@ -261,13 +262,13 @@ fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device, patches: &
 /// [`construct`], and parameters that are tied share their values.
 fn constructed<M: PreTrainedModel>(config: &M::Config, device: &Device, patches: &PatchSet) -> Result<M, LoadError> {
     let model: M = construct(config, device, patches)?;
-    let rules = layouts_of(&model, &LayoutRules::default());
+    let rules = layouts_of::<M>(config, &LayoutRules::default(), survey(&model).transparent);
     tie(model, &M::tied_parameters(config), &rules)
 }
 
 /// The rules that apply to a model with this config: `own` alone, or those registered or built in for it, for its base
 /// models and for the models inside it.
-fn rules_of<M: PreTrainedModel>(config: &M::Config, bases: &[Base], own: Option<&ConversionMapping>) -> RuleSet {
+fn rules_of<M: PreTrainedModel>(config: &M::Config, bases: &[BaseModel], own: Option<&ConversionMapping>) -> RuleSet {
     let json = serde_json::to_value(config).unwrap_or_default();
     let mut rules = RuleSet::new(M::BASE_MODEL_PREFIX, &json);
     if let Some(own) = own {
@@ -307,8 +308,8 @@ fn model_type<C: PretrainedConfig>(config: &C) -> String {
     stated.or(C::MODEL_TYPES.first().copied()).unwrap_or_default().to_owned()
 }
 
-/// The caller's rules, then the model's, then the standard ones.
-fn layouts_of<M: PreTrainedModel>(model: &M, own: &LayoutRules) -> LayoutRules {
-    let rules = own.clone().over(M::layouts(model.config())).over(LayoutRules::standard());
-    rules.with_transparent(transparent_places(model))
+/// The caller's rules, then the model's, then the standard ones, for a model with slots at `transparent` whose names are
+/// no part of a key.
+fn layouts_of<M: PreTrainedModel>(config: &M::Config, own: &LayoutRules, transparent: HashSet<String>) -> LayoutRules {
+    own.clone().over(M::layouts(config)).over(LayoutRules::standard()).with_transparent(transparent)
 }
