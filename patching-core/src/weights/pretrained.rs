@@ -7,9 +7,10 @@ use std::path::Path;
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Device;
 
+use super::applicable::{applicable, model_type};
 use super::apply::apply;
 use super::config::{ConfigError, PretrainedConfig};
-use super::conversion::{self, ConversionMapping, RuleSet, Submodel};
+use super::conversion::{self, ConversionError, ConversionMapping, Submodel};
 use super::error::{LoadError, SaveError};
 use super::layout::LayoutRules;
 use super::options::{CheckpointLayout, LoadOptions, SaveOptions};
@@ -20,7 +21,7 @@ use super::report::LoadReport;
 use super::save::{self, SaveReport};
 use super::tie::tie;
 use crate::capture::merge::first_device;
-use crate::class::{BaseModel, Init, Survey, survey};
+use crate::class::{Init, Survey, survey};
 use crate::patch::{PatchReport, PatchSet, get_patch_mapping, patch_output_recorders};
 
 /// A model that loads and saves Hugging Face checkpoints.
@@ -65,8 +66,12 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     ///
     /// By default what is built in ([`BuiltInConversion`](super::BuiltInConversion)) for the model type. A mapping that
     /// was registered for the model type takes its place.
-    fn conversion_mapping(config: &Self::Config) -> ConversionMapping {
-        conversion::built_in(&model_type(config)).unwrap_or_default()
+    ///
+    /// # Errors
+    ///
+    /// When a rule cannot work, or two mappings are built in for the model type.
+    fn conversion_mapping(config: &Self::Config) -> Result<ConversionMapping, ConversionError> {
+        Ok(conversion::built_in(&model_type(config))?.unwrap_or_default())
     }
 
     /// Models of other types inside this one; their rules apply to their part of a checkpoint.
@@ -106,7 +111,10 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         let patches = options.patches.clone().unwrap_or_else(get_patch_mapping);
         let model = construct::<Self>(&config, device, &patches)?;
         let patched = patches.report(&model);
-        match model.load_weights_with(dir, options) {
+        // these have been followed
+        let options =
+            LoadOptions { attn_implementation: None, patches: None, experts_implementation: None, ..options.clone() };
+        match model.load_weights_with(dir, &options) {
             Ok((model, mut report)) => {
                 report.patches = patched;
                 Ok((model, report))
@@ -169,23 +177,26 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     ///
     /// # Errors
     ///
-    /// As [`from_pretrained_with`](Self::from_pretrained_with).
+    /// As [`from_pretrained_with`](Self::from_pretrained_with), and when the options choose patches or implementations:
+    /// these are decided when a model is constructed.
     fn load_weights_with(self, dir: impl AsRef<Path>, options: &LoadOptions) -> Result<(Self, LoadReport), LoadError> {
+        options.check_constructed()?;
         let checkpoint = Checkpoint::open(dir, options.read_mode)?;
-        let Survey { slots: _, bases, transparent } = survey(&self);
+        let Survey { slots, bases, transparent } = survey(&self);
         let layouts = layouts_of::<Self>(self.config(), &options.layouts, transparent);
         let parameters = parameters(&self, &layouts)
             .map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
-        let rules = rules_of::<Self>(self.config(), &bases, options.conversions.as_ref());
+        let conversions = applicable::<Self>(self.config(), &bases, options.conversions.as_ref())?;
         let facts = ModelFacts {
             parameters: &parameters,
             ties: Self::tied_parameters(self.config()),
             implied_ties: Self::implied_ties(self.config()),
             base_model_prefix: Self::BASE_MODEL_PREFIX,
-            rules: &rules,
+            rules: &conversions.rules,
             bases: bases.iter().map(|base| base.path.clone()).collect(),
         };
-        let plan = LoadPlan::new(&facts, &checkpoint, options)?;
+        let mut plan = LoadPlan::new(&facts, &checkpoint, options)?;
+        plan.report.unused_conversions = conversions.in_vain(conversion::registered_names(), &slots);
 
         let missing = !options.allow_missing && !plan.report.missing.is_empty();
         let mismatched = !options.ignore_mismatched && !plan.report.mismatched.is_empty();
@@ -228,7 +239,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         }
         let remembers = options.conversions.is_none() && options.layout == CheckpointLayout::Original;
         let loaded = conversion::common(&bases).filter(|_| remembers);
-        let conversions = rules_of::<Self>(config, &bases, options.conversions.as_ref());
+        let conversions = applicable::<Self>(config, &bases, options.conversions.as_ref())?;
         let unpatched = LazyCell::new(|| {
             // Its parameters are never initialised, so this is cheap.
             let Some(device) = first_device(self) else {
@@ -240,7 +251,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
             parameters.into_iter().map(|parameter| (parameter.key, parameter.file_shape)).collect::<BTreeMap<_, _>>()
         });
         let unpatched = || &*unpatched;
-        let known = conversion::Known { loaded: loaded.as_deref(), rules: &conversions, unpatched: &unpatched };
+        let known = conversion::Known { loaded: loaded.as_deref(), rules: &conversions.rules, unpatched: &unpatched };
         save::save(self, config, &facts, Some(&known), dir.as_ref(), options)
     }
 }
@@ -264,48 +275,6 @@ fn constructed<M: PreTrainedModel>(config: &M::Config, device: &Device, patches:
     let model: M = construct(config, device, patches)?;
     let rules = layouts_of::<M>(config, &LayoutRules::default(), survey(&model).transparent);
     tie(model, &M::tied_parameters(config), &rules)
-}
-
-/// The rules that apply to a model with this config: `own` alone, or those registered or built in for it, for its base
-/// models and for the models inside it.
-fn rules_of<M: PreTrainedModel>(config: &M::Config, bases: &[BaseModel], own: Option<&ConversionMapping>) -> RuleSet {
-    let json = serde_json::to_value(config).unwrap_or_default();
-    let mut rules = RuleSet::new(M::BASE_MODEL_PREFIX, &json);
-    if let Some(own) = own {
-        rules.add(own, "", true);
-        return rules;
-    }
-    let mut known = Vec::new();
-    let mut add = |rules: &mut RuleSet, name: &str, path: &str, built_in: Option<ConversionMapping>| {
-        let named = (name.to_owned(), path.to_owned());
-        if known.contains(&named) {
-            return;
-        }
-        known.push(named);
-        match (conversion::registered(name), built_in) {
-            (Some(registered), _) => rules.add(&registered, path, true),
-            (None, Some(built_in)) => rules.add(&built_in, path, false),
-            (None, None) => {}
-        }
-    };
-    add(&mut rules, M::CLASS_NAME, "", conversion::built_in(M::CLASS_NAME));
-    for base in bases {
-        add(&mut rules, &base.class, &base.path, conversion::built_in(&base.class));
-    }
-    add(&mut rules, &model_type(config), "", Some(M::conversion_mapping(config)));
-    for Submodel { path, class_name, model_type } in M::submodels(config) {
-        for name in [class_name, model_type] {
-            add(&mut rules, &name, &path, conversion::built_in(&name));
-        }
-    }
-    rules
-}
-
-/// The `model_type` of a config.
-fn model_type<C: PretrainedConfig>(config: &C) -> String {
-    let json = serde_json::to_value(config).unwrap_or_default();
-    let stated = json.get("model_type").and_then(|name| name.as_str());
-    stated.or(C::MODEL_TYPES.first().copied()).unwrap_or_default().to_owned()
 }
 
 /// The caller's rules, then the model's, then the standard ones, for a model with slots at `transparent` whose names are

@@ -11,6 +11,7 @@ use patching_core::patch::{PatchSet, ReplacementClass, class};
 use patching_core::prelude::*;
 use patching_core::weights::{
     Concatenate, ConversionMapping, LayoutRules, LoadOptions, ParameterLayout, SaveOptions, WeightConverter,
+    register_checkpoint_conversion_mapping, unregister_checkpoint_conversion_mapping,
 };
 
 use crate::support::{ToyConfig, file_of, tensors, values};
@@ -274,4 +275,22 @@ fn a_square_weight_in_a_file_written_elsewhere() {
     assert!(report.is_exact(), "{report}");
     assert_eq!(values(&model)["layers.0.original.proj.c_proj.weight"].1, square);
     assert_eq!(values(&model)["choice.Block.proj.c_proj.weight"].1, square);
+}
+
+#[test]
+fn conversions_for_a_module_class_are_told() {
+    let folder = save(&built(1, &[]), &SaveOptions::new());
+    let rule = || [WeightConverter::new(["a", "b"], "c").with(Concatenate::dim(0))];
+    for name in ["WrapProj", "FusedProj"] {
+        register_checkpoint_conversion_mapping(name, rule()).expect("registers, with a warning");
+    }
+    let (_, report) = built(1, &[keeps()]).load_weights_with(folder.path(), &LoadOptions::new()).expect("loads");
+    for name in ["WrapProj", "FusedProj"] {
+        unregister_checkpoint_conversion_mapping(name).expect("is registered");
+    }
+    // `FusedProj` is not in this model
+    assert_eq!(report.unused_conversions.len(), 1);
+    let expected = "`WrapProj` is a class inside the model, and conversions registered for it are not used: they are registered \
+                    for a model type or the class name of a model, here `WrapModel`, `llama`";
+    assert!(report.to_string().contains(expected), "{report}");
 }
