@@ -5,6 +5,7 @@ use std::fmt;
 
 use burn::tensor::DType;
 
+use super::applicable::UnusedConversion;
 use super::conversion::{ConversionProblem, with_shapes};
 use crate::patch::PatchReport;
 
@@ -37,6 +38,9 @@ pub struct LoadReport {
     /// Rules that were registered or given for this load, but did nothing, since the checkpoint has what they would
     /// make, or the model has no place for that.
     pub unused_rules: Vec<String>,
+    /// Conversions that are registered for a name that looks like one of the model's, or for a module class in it. They
+    /// apply to no part of it.
+    pub unused_conversions: Vec<UnusedConversion>,
     /// Why rules could not do what they should. Always an error.
     pub problems: Vec<ConversionProblem>,
 }
@@ -185,6 +189,9 @@ impl fmt::Display for LoadReport {
         section(formatter, "converted", converted.iter().map(|(key, note)| (key.as_str(), note.clone())))?;
         for rule in &self.unused_rules {
             write!(formatter, "\nthe rule {rule} was not used")?;
+        }
+        for unused in &self.unused_conversions {
+            write!(formatter, "\n{unused}")?;
         }
 
         let tied = |tied: &'_ TiedKey| (tied.key.clone(), format!("`{}`", tied.source));
