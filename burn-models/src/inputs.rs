@@ -29,6 +29,9 @@ pub struct TextInputs {
     /// What the model has seen before; it comes back in the output, grown.
     pub cache: Option<Cache>,
     /// The experts that this call is forced to, one set for each token and sparse layer; none: the routers choose.
+    ///
+    /// That the routers obey is checked, by reading back what each used: the device is waited for once for each sparse
+    /// layer. A device that only records operations is not asked.
     pub expert_routing: Option<ExpertRouting>,
     /// The expected answers, for a loss.
     pub labels: Option<Labels>,
@@ -91,7 +94,8 @@ impl TextInputs {
         self
     }
 
-    /// Forces this call to these experts; nothing of it stays in the model.
+    /// Forces this call to these experts; nothing of it stays in the model. It costs a wait for the device for each
+    /// sparse layer; see [`expert_routing`](Self::expert_routing).
     pub fn expert_routing(mut self, routing: impl Into<Option<ExpertRouting>>) -> Self {
         self.expert_routing = routing.into();
         self

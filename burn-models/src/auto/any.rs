@@ -6,7 +6,7 @@ use crate::ForwardError;
 use crate::config;
 use burn::tensor::Device;
 use patching_core::capture::{CapturePlan, OutputTuple};
-use patching_core::patch::{PatchReport, PatchSet};
+use patching_core::patch::{PatchReport, PatchSet, get_patch_mapping};
 use patching_core::prelude::*;
 use patching_core::weights::{LoadOptions, LoadReport, SaveError, SaveOptions, SaveReport};
 use std::path::Path;
@@ -64,20 +64,60 @@ impl AnyModel {
         })
     }
 
-    /// The class of the family of `dir` that has `head`, from the config alone: its parameters are fresh, and made
-    /// when they are first used.
+    /// The class of the family of `dir` that has `head`, from the config alone, the registered patches applied: its
+    /// parameters are fresh, and made when they are first used.
     ///
     /// # Errors
     ///
-    /// When the family is not known, or the config cannot be read.
+    /// When the family is not known, the config cannot be read or describes no model that can be constructed, or a patch
+    /// cannot be applied.
     pub fn from_config_of(dir: impl AsRef<Path>, head: Head, device: &Device) -> Result<Self, AutoError> {
+        Self::from_config_with(dir, head, device, &get_patch_mapping()).map(|(model, _)| model)
+    }
+
+    /// [`from_config_of`](Self::from_config_of) with `patches` instead of the registered ones, and what they replaced.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_config_of`](Self::from_config_of).
+    pub fn from_config_with(
+        dir: impl AsRef<Path>,
+        head: Head,
+        device: &Device,
+        patches: &PatchSet,
+    ) -> Result<(Self, PatchReport), AutoError> {
         Ok(match head {
-            Head::None => Self::Base(AutoModel::from_config_of(dir, device)?),
-            Head::CausalLM => Self::CausalLM(AutoModelForCausalLM::from_config_of(dir, device)?),
+            Head::None => {
+                let (model, report) = AutoModel::from_config_with(dir, device, patches)?;
+                (Self::Base(model), report)
+            }
+            Head::CausalLM => {
+                let (model, report) = AutoModelForCausalLM::from_config_with(dir, device, patches)?;
+                (Self::CausalLM(model), report)
+            }
             Head::SequenceClassification => {
-                Self::SequenceClassification(AutoModelForSequenceClassification::from_config_of(dir, device)?)
+                let (model, report) = AutoModelForSequenceClassification::from_config_with(dir, device, patches)?;
+                (Self::SequenceClassification(model), report)
             }
         })
+    }
+
+    /// What `patches` would replace in that class: the model is constructed, but its parameters are never made.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_config_of`](Self::from_config_of).
+    pub fn patch_plan(
+        dir: impl AsRef<Path>,
+        head: Head,
+        device: &Device,
+        patches: &PatchSet,
+    ) -> Result<PatchReport, AutoError> {
+        match head {
+            Head::None => AutoModel::patch_plan(dir, device, patches),
+            Head::CausalLM => AutoModelForCausalLM::patch_plan(dir, device, patches),
+            Head::SequenceClassification => AutoModelForSequenceClassification::patch_plan(dir, device, patches),
+        }
     }
 
     /// The name of its class.
@@ -124,7 +164,8 @@ impl AnyModel {
     ///
     /// # Errors
     ///
-    /// When the inputs are not those of the model or do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs are not those of the model or do not fit, the config names an implementation that is not
+    /// registered, or something that was asked for cannot be recorded.
     pub fn forward(
         &self,
         inputs: &NamedInputs,
@@ -171,7 +212,7 @@ impl AnyModel {
     ///
     /// # Errors
     ///
-    /// When a file cannot be written.
+    /// When a file cannot be written, or a parameter has no form in a checkpoint.
     pub fn save_pretrained_with(&self, dir: impl AsRef<Path>, options: &SaveOptions) -> Result<SaveReport, SaveError> {
         each!(self, model => model.save_pretrained_with(dir, options))
     }

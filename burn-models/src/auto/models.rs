@@ -8,7 +8,7 @@ use crate::{llama, mistral, mixtral, qwen2, qwen2_moe, qwen3};
 use burn::module::Module;
 use burn::tensor::Device;
 use patching_core::capture::CapturePlan;
-use patching_core::patch::{PatchReport, PatchSet};
+use patching_core::patch::{PatchReport, PatchSet, get_patch_mapping};
 use patching_core::prelude::*;
 use patching_core::weights::{LoadOptions, LoadReport, SaveError, SaveOptions, SaveReport};
 use std::ops::ControlFlow;
@@ -53,18 +53,54 @@ macro_rules! auto_model {
                 }
             }
 
-            /// The model that the config in the folder `dir` describes; its parameters are fresh, and made when they
-            /// are first used.
+            /// The model that the config in the folder `dir` describes, the registered patches applied; its parameters
+            /// are fresh, and made when they are first used.
             ///
             /// # Errors
             ///
-            /// When its family is not known, or the config cannot be read.
+            /// When its family is not known, the config cannot be read or describes no model that can be constructed, or
+            /// a patch cannot be applied.
             pub fn from_config_of(dir: impl AsRef<Path>, device: &Device) -> Result<Self, AutoError> {
+                Self::from_config_with(dir, device, &get_patch_mapping()).map(|(model, _)| model)
+            }
+
+            /// [`from_config_of`](Self::from_config_of) with `patches` instead of the registered ones, and what they
+            /// replaced.
+            ///
+            /// # Errors
+            ///
+            /// As [`from_config_of`](Self::from_config_of).
+            pub fn from_config_with(
+                dir: impl AsRef<Path>,
+                device: &Device,
+                patches: &PatchSet,
+            ) -> Result<(Self, PatchReport), AutoError> {
                 let dir = dir.as_ref();
                 match Family::of(dir)? {
                     $(Family::$family => {
                         let config = <$model as PreTrainedModel>::Config::from_pretrained(dir)?;
-                        Ok(Self::$family(Box::new(<$model>::from_config(&config, device)?)))
+                        let (model, report) = <$model>::from_config_with(&config, device, patches)?;
+                        Ok((Self::$family(Box::new(model)), report))
+                    })*
+                }
+            }
+
+            /// What `patches` would replace in the model that the config in the folder `dir` describes: it is
+            /// constructed, but its parameters are never made.
+            ///
+            /// # Errors
+            ///
+            /// As [`from_config_of`](Self::from_config_of).
+            pub fn patch_plan(
+                dir: impl AsRef<Path>,
+                device: &Device,
+                patches: &PatchSet,
+            ) -> Result<PatchReport, AutoError> {
+                let dir = dir.as_ref();
+                match Family::of(dir)? {
+                    $(Family::$family => {
+                        let config = <$model as PreTrainedModel>::Config::from_pretrained(dir)?;
+                        Ok(<$model>::patch_plan(&config, device, patches)?)
                     })*
                 }
             }
@@ -90,7 +126,7 @@ macro_rules! auto_model {
             ///
             /// # Errors
             ///
-            /// When a file cannot be written.
+            /// When a file cannot be written, or a parameter has no form in a checkpoint.
             pub fn save_pretrained(&self, dir: impl AsRef<Path>) -> Result<SaveReport, SaveError> {
                 self.save_pretrained_with(dir, &SaveOptions::default())
             }
@@ -99,7 +135,7 @@ macro_rules! auto_model {
             ///
             /// # Errors
             ///
-            /// When a file cannot be written.
+            /// When a file cannot be written, or a parameter has no form in a checkpoint.
             pub fn save_pretrained_with(
                 &self,
                 dir: impl AsRef<Path>,
@@ -149,7 +185,8 @@ macro_rules! auto_model {
             ///
             /// # Errors
             ///
-            /// When the inputs do not fit, or something that was asked for cannot be recorded.
+            /// When the inputs do not fit, the config names an implementation that is not registered, something that
+            /// was asked for cannot be recorded, or a router did not use the experts that the inputs force on it.
             pub fn captures(
                 &self,
                 inputs: impl Into<TextInputs>,
@@ -188,6 +225,9 @@ macro_rules! auto_model {
 
 auto_model! {
     /// A decoder of any family, without a head.
+    ///
+    /// Each variant holds the family's own class, for what only that has. The whole is a module as well, under the paths
+    /// of what it holds: it can be searched for slots, moved to a device, trained and put into another module.
     AutoModel {
         Llama(llama::LlamaModel),
         Mistral(mistral::MistralModel),
@@ -199,7 +239,7 @@ auto_model! {
 }
 
 auto_model! {
-    /// A language model of any family.
+    /// A language model of any family; otherwise as [`AutoModel`].
     AutoModelForCausalLM {
         Llama(llama::LlamaForCausalLM),
         Mistral(mistral::MistralForCausalLM),
@@ -211,7 +251,7 @@ auto_model! {
 }
 
 auto_model! {
-    /// A classifier of sequences of any family.
+    /// A classifier of sequences of any family; otherwise as [`AutoModel`].
     AutoModelForSequenceClassification {
         Llama(llama::LlamaForSequenceClassification),
         Mistral(mistral::MistralForSequenceClassification),
@@ -241,7 +281,8 @@ impl AutoModel {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, something that was asked
+    /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     pub fn forward(
         &self,
         inputs: impl Into<TextInputs>,
@@ -256,7 +297,8 @@ impl AutoModelForCausalLM {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, something that was asked
+    /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     pub fn forward(
         &self,
         inputs: impl Into<TextInputs>,
@@ -316,7 +358,8 @@ impl AutoModelForSequenceClassification {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, something that was asked
+    /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     pub fn forward(
         &self,
         inputs: impl Into<TextInputs>,
@@ -332,7 +375,10 @@ fn keys_of<M: CanRecordOutputs>(_: &M) -> Vec<&'static str> {
     keys
 }
 
-/// A checkpoint as what it was saved from.
+/// A checkpoint as what it was saved from: the head is known when the program runs, as the family is.
+///
+/// For programs that take any checkpoint: inputs have names ([`NamedInputs`](super::NamedInputs)), and an output is the
+/// tuple of what is present. Each variant holds what can do more. The whole is a module, as [`AutoModel`] is.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyModel {
@@ -350,6 +396,15 @@ impl AnyModel {
     /// # Errors
     ///
     /// When that class is not known, or the checkpoint cannot be loaded.
+    pub fn from_pretrained(dir: impl AsRef<Path>, device: &Device) -> Result<Self, AutoError> {
+        Self::from_pretrained_with(dir, device, &LoadOptions::default()).map(|(model, _)| model)
+    }
+
+    /// [`from_pretrained`](Self::from_pretrained) with options and a report.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pretrained`](Self::from_pretrained), less what the options allow.
     pub fn from_pretrained_with(
         dir: impl AsRef<Path>,
         device: &Device,

@@ -3,9 +3,22 @@ use crate::{
     BaseModelOutputWithPast, CausalLMOutputWithPast, LanguageModelOutput, MoeCausalLMOutputWithPast,
     MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast, SequenceClassifierOutputWithPast,
 };
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 use patching_core::capture::{Captures, OutputTuple};
 use patching_core::prelude::*;
+
+/// What only models with experts record.
+macro_rules! router_values {
+    ($($field:ident: $ty:ty, $field_doc:literal;)*) => {$(
+        #[doc = $field_doc]
+        pub fn $field(&self) -> Option<&Captured<$ty>> {
+            match self {
+                Self::Dense(_) => None,
+                Self::Moe(output) => Some(&output.$field),
+            }
+        }
+    )*};
+}
 
 /// An enum over the outputs that models of one kind give, with what all have alike.
 macro_rules! auto_output {
@@ -31,6 +44,13 @@ macro_rules! auto_output {
                     }
                 }
             )*
+
+            router_values! {
+                router_logits: Tensor<2>, "The raw logits of each router, `[batch * seq, experts]`; `None` without experts.";
+                router_scores: Tensor<2>,
+                    "How much each chosen expert counts, `[batch * seq, top k]`; `None` without experts.";
+                router_indices: Tensor<2, Int>, "The experts chosen, `[batch * seq, top k]`; `None` without experts.";
+            }
 
             /// What the model has seen, if that was to be kept.
             pub fn cache(&self) -> Option<&Cache> {
@@ -95,6 +115,16 @@ auto_output! {
     loss: Option<Tensor<1>>, "The loss, `[1]`, if labels were given.";
     hidden_states: Captured<Tensor<3>>, "The input of the first layer and the output of each, `[batch, seq, hidden]`.";
     attentions: Captured<Tensor<4>>, "The attention weights of each layer, `[batch, heads, query, key]`.";
+}
+
+impl AutoCausalLMOutput {
+    /// How unevenly the experts are used, `[1]`, if there are some and the router logits of all layers were recorded.
+    pub fn aux_loss(&self) -> Option<&Tensor<1>> {
+        match self {
+            Self::Dense(_) => None,
+            Self::Moe(output) => output.aux_loss.as_ref(),
+        }
+    }
 }
 
 impl LanguageModelOutput for AutoCausalLMOutput {

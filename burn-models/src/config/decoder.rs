@@ -26,6 +26,21 @@ pub struct ExpertsShape {
     pub intermediate_size: usize,
     /// How much the loss that balances experts counts.
     pub aux_loss_coef: f64,
+    /// Where these numbers are from.
+    pub fields: ExpertsFields,
+}
+
+/// What a family calls the numbers of its mixture of experts, for errors that name the field of `config.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpertsFields {
+    /// The field that says how many experts a layer has.
+    pub num_experts: &'static str,
+    /// The one that says how many serve a token.
+    pub top_k: &'static str,
+    /// The one with the size inside an expert.
+    pub intermediate_size: &'static str,
+    /// The one that says how much the loss that balances experts counts.
+    pub aux_loss_coef: &'static str,
 }
 
 /// What the layers that decoders share ask of a family's config.

@@ -10,7 +10,7 @@ mod rope;
 mod token_ids;
 mod validate;
 
-pub use decoder::{DecoderConfig, ExpertsShape, LayerType};
+pub use decoder::{DecoderConfig, ExpertsFields, ExpertsShape, LayerType};
 pub use error::ConfigError;
 pub use general::GeneralConfig;
 pub use normalize::normalized;

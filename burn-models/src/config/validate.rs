@@ -75,20 +75,20 @@ pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError>
 }
 
 fn validate_experts(experts: &ExpertsShape) -> Result<(), ConfigError> {
-    let ExpertsShape { num_experts, top_k, intermediate_size, aux_loss_coef, .. } = experts;
-    if *num_experts > MAX_EXPERTS {
-        return Err(ConfigError::out_of_range("num_experts", num_experts, format!("at most {MAX_EXPERTS}")));
+    let ExpertsShape { num_experts, top_k, intermediate_size, aux_loss_coef, fields, .. } = experts;
+    for (field, found, limit) in
+        [(fields.num_experts, *num_experts, MAX_EXPERTS), (fields.intermediate_size, *intermediate_size, MAX_SIZE)]
+    {
+        if found == 0 || found > limit {
+            return Err(ConfigError::out_of_range(field, found, format!("1 to {limit}")));
+        }
     }
     if *top_k == 0 || top_k > num_experts {
-        let expected = format!("1 to {num_experts}, the number of experts");
-        return Err(ConfigError::out_of_range("num_experts_per_tok", top_k, expected));
-    }
-    if *intermediate_size == 0 || *intermediate_size > MAX_SIZE {
-        let expected = format!("1 to {MAX_SIZE}");
-        return Err(ConfigError::out_of_range("intermediate_size of an expert", intermediate_size, expected));
+        let expected = format!("1 to {num_experts}, which is `{}`", fields.num_experts);
+        return Err(ConfigError::out_of_range(fields.top_k, top_k, expected));
     }
     if !(aux_loss_coef.is_finite() && *aux_loss_coef >= 0.0) {
-        return Err(ConfigError::out_of_range("router_aux_loss_coef", aux_loss_coef, "zero or a positive number"));
+        return Err(ConfigError::out_of_range(fields.aux_loss_coef, aux_loss_coef, "zero or a positive number"));
     }
     Ok(())
 }

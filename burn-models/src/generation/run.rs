@@ -16,7 +16,10 @@ use std::ops::ControlFlow;
 ///
 /// An [`expert_routing`](TextInputs::expert_routing) holds for all steps: first the tokens of the prompts, sequence by
 /// sequence, then for each further step one token of each sequence, as [`ExpertRouting::concat`] makes it of what the
-/// steps of a generation with a cache recorded.
+/// steps of a generation with a cache recorded. What it has for later steps than there are is not used. One that has
+/// too few tokens is refused before the first step where that is certain: if it ends within the prompts, or if no token
+/// ends a text, so that all steps are made. Otherwise it is an error of the step that it does not reach, which loses
+/// the steps before unless the callback of [`generate_with`] kept them.
 ///
 /// # Errors
 ///
@@ -27,8 +30,11 @@ pub fn generate<M: CausalLM>(
     config: &GenerationConfig,
     kwargs: &ForwardKwargs,
 ) -> Result<GenerateOutput<M::Output>, GenerateError> {
-    generate_with(model, inputs, config, kwargs, |_| ControlFlow::Continue(()))
+    steps(model, inputs.into(), config, kwargs, None)
 }
+
+/// What is told of a step and may end the generation.
+type Callback<'a, O> = &'a mut dyn FnMut(Step<'_, O>) -> ControlFlow<()>;
 
 /// [`generate`] that tells `callback` of each step; it may end the generation.
 ///
@@ -42,20 +48,33 @@ pub fn generate_with<M: CausalLM>(
     kwargs: &ForwardKwargs,
     mut callback: impl FnMut(Step<'_, M::Output>) -> ControlFlow<()>,
 ) -> Result<GenerateOutput<M::Output>, GenerateError> {
+    steps(model, inputs.into(), config, kwargs, Some(&mut callback))
+}
+
+fn steps<M: CausalLM>(
+    model: &M,
+    inputs: TextInputs,
+    config: &GenerationConfig,
+    kwargs: &ForwardKwargs,
+    mut callback: Option<Callback<'_, M::Output>>,
+) -> Result<GenerateOutput<M::Output>, GenerateError> {
     config.validate()?;
     let config = config.or_model(model);
     let kwargs = kwargs.clone().use_cache(kwargs.get_use_cache().unwrap_or(config.use_cache));
-    let mut run = Run::new(inputs.into(), &config)?;
+    let mut run = Run::new(inputs, &config)?;
     let mut chooser = Chooser::new(&config);
     let mut steps = Vec::new();
 
-    for index in 0..config.new_tokens(run.length())? {
+    let new_tokens = config.new_tokens(run.length())?;
+    let is_certain = callback.is_none() && run.eos.is_empty();
+    run.check_routing(if is_certain { new_tokens } else { 1 })?;
+    for index in 0..new_tokens {
         let mut output = model.forward_causal(run.inputs()?, &kwargs)?;
         run.inputs.cache = output.take_cache();
         let scores = last_scores(&output)?;
         let tokens = run.choose(&scores, index, &mut chooser)?;
         let step = Step { index, tokens: &tokens, finished: &run.finished, output: &output };
-        let flow = callback(step);
+        let flow = callback.as_mut().map_or(ControlFlow::Continue(()), |callback| callback(step));
         if config.output_logits || has_recorded(&output) {
             steps.push(output);
         }
@@ -132,6 +151,17 @@ impl Run {
     /// How many tokens the prompt has.
     fn length(&self) -> usize {
         self.prompt.dims()[1]
+    }
+
+    /// Checks that a routing holds for so many steps, the first of which takes the prompts.
+    fn check_routing(&self, steps: usize) -> Result<(), GenerateError> {
+        let Some(routing) = &self.routing else { return Ok(()) };
+        let columns = self.length().saturating_add(steps.saturating_sub(1));
+        let (len, wanted) = (routing.tokens(), columns.saturating_mul(self.finished.len()));
+        if len < wanted {
+            return Err(ForwardError::Routing(RoutingError::Tokens { len, wanted }).into());
+        }
+        Ok(())
     }
 
     /// Takes the inputs of the next forward pass; the cache goes with them.

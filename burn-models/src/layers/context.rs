@@ -38,8 +38,9 @@ impl LayerContext {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit each other, the model or the cache, or the config's attention implementation is not
-    /// registered.
+    /// When the inputs do not fit each other, the model or the cache; when the config's attention or experts
+    /// implementation is not registered, or the latter is chosen where no layer has experts; when the inputs force
+    /// experts on a model that has none or others ([`ForwardError::Routing`]).
     pub fn for_decoder<C: DecoderConfig>(
         config: &C,
         table: &Embedding,
@@ -147,28 +148,35 @@ impl LayerContext {
         self.replay.as_mut()?.take(layer, device)
     }
 
-    /// Notes whether a router chose the experts that are forced on layer `layer`; to be called with what it gave.
+    /// Notes whether a router chose the experts that are forced on layer `layer`; to be called with what it gave,
+    /// `[tokens, top k]`. They are read back from the device where the call is forced to experts, else not.
     pub fn check_experts(&mut self, layer: usize, indices: &Tensor<2, Int>) {
         if let Some(replay) = &mut self.replay {
-            replay.check(layer, indices);
+            replay.note(layer, indices);
         }
     }
 
-    /// Ends the call: the cache to give back, if the caller wants it.
+    /// Ends layer `layer`: to be called after each, as a run that records only may stop before [`finish`](Self::finish).
     ///
     /// # Errors
     ///
-    /// [`RoutingError::Ignored`] if a router did not use the experts that the call was forced to.
+    /// As [`finish`](Self::finish), for what this layer did.
+    pub fn end_layer(&self, layer: usize) -> Result<(), RoutingError> {
+        self.replay.as_ref().map_or(Ok(()), |replay| replay.check(layer))
+    }
+
+    /// Ends the call: the cache to give back, if the caller wants it. There is no other way to the cache, so that no
+    /// model forgets the check.
+    ///
+    /// # Errors
+    ///
+    /// [`RoutingError::Ignored`] if a router did not use the experts that the call was forced to,
+    /// [`RoutingError::Read`] if what it used cannot be read back.
     pub fn finish(self) -> Result<Option<Cache>, RoutingError> {
         if let Some(replay) = &self.replay {
             replay.finish()?;
         }
-        Ok(self.into_cache())
-    }
-
-    /// The cache to give back, if the caller wants it.
-    pub fn into_cache(self) -> Option<Cache> {
-        self.cache.filter(|_| self.keep_cache)
+        Ok(self.cache.filter(|_| self.keep_cache))
     }
 }
 

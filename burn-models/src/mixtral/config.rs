@@ -1,4 +1,6 @@
-use crate::config::{ConfigError, ExpertsShape, GeneralConfig, RopeParameters, TokenIds, decoder_config};
+use crate::config::{
+    ConfigError, ExpertsFields, ExpertsShape, GeneralConfig, RopeParameters, TokenIds, decoder_config,
+};
 use crate::layers::Activation;
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +111,12 @@ decoder_config!(MixtralConfig, "mixtral", {
             top_k: self.num_experts_per_tok,
             intermediate_size: self.intermediate_size,
             aux_loss_coef: self.router_aux_loss_coef,
+            fields: ExpertsFields {
+                num_experts: "num_local_experts",
+                top_k: "num_experts_per_tok",
+                intermediate_size: "intermediate_size",
+                aux_loss_coef: "router_aux_loss_coef",
+            },
         };
         (!shape.layers.is_empty()).then_some(shape)
     }

@@ -1,44 +1,10 @@
 use super::MixtralConfig;
-use crate::layers::LayerContext;
-use crate::layers::moe::{choose_experts, router_logits};
-use burn::module::{Initializer, Module, Param};
-use burn::tensor::{Int, Tensor};
-use patching_core::prelude::*;
+use crate::layers::moe::router_class;
 
-/// Where Mixtral chooses the experts of each token.
-#[derive(Module, Debug)]
-pub struct MixtralTopKRouter {
-    /// `[experts, hidden]`
-    pub weight: Param<Tensor<2>>,
-    #[module(skip)]
-    top_k: usize,
-    #[module(skip)]
-    layer_idx: usize,
-}
-
-#[module_class]
-impl MixtralTopKRouter {
-    /// Fresh parameters for layer `layer_idx`.
-    pub fn new(config: &MixtralConfig, layer_idx: usize, init: &Init) -> Self {
-        let normal = Initializer::Normal { mean: 0.0, std: config.initializer_range };
-        Self {
-            weight: normal.init([config.num_local_experts, config.hidden_size], init.device()),
-            top_k: config.num_experts_per_tok,
-            layer_idx,
-        }
-    }
-
-    /// `[tokens, hidden]` to the raw logits `[tokens, experts]`, how much each chosen expert counts, and which they are,
-    /// both `[tokens, top k]`. They are the most probable ones, unless the call is forced to others.
-    pub fn forward(
-        &self,
-        hidden_states: Tensor<2>,
-        context: &mut LayerContext,
-    ) -> (Tensor<2>, Tensor<2>, Tensor<2, Int>) {
-        let forced = context.forced_experts(self.layer_idx, &hidden_states.device());
-        let logits = router_logits(self.weight.val(), hidden_states);
-        let (scores, indices) = choose_experts(logits.clone(), self.top_k, true, forced);
-
-        (logits, scores, indices)
-    }
-}
+router_class!(
+    /// Where Mixtral chooses the experts of each token.
+    MixtralTopKRouter,
+    MixtralConfig { num_local_experts },
+    normalize: |_| true,
+    scores: |scores, _| scores,
+);

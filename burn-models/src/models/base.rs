@@ -15,7 +15,8 @@ pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> + CanRecordOutputs {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, something that was asked
+    /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     fn forward_base(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError>;
 
     /// Only what is recorded; the run stops as soon as all of it is there.
@@ -52,9 +53,6 @@ pub trait BaseModel: PreTrainedModel<Config: DecoderConfig> + CanRecordOutputs {
 
 /// Makes a family's base model one that loads, saves, and carries heads.
 macro_rules! base_model {
-    ($model:ident, $config:ident) => {
-        $crate::models::base_model!($model, $config, $crate::BaseModelOutputWithPast);
-    };
     ($model:ident, $config:ident, $output:ty) => {
         impl patching_core::weights::PreTrainedModel for $model {
             type Config = $config;

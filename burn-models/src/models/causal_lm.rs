@@ -21,7 +21,8 @@ pub trait CausalLM {
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
+    /// When the inputs do not fit, the config names an implementation that is not registered, something that was asked
+    /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     fn forward_causal(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError>;
 
     /// The tokens that end a text, as the model's config says.
@@ -122,7 +123,8 @@ macro_rules! causal_lm {
             ///
             /// # Errors
             ///
-            /// When the inputs do not fit, or something that was asked for cannot be recorded.
+            /// When the inputs do not fit, the config names an implementation that is not registered, something that
+            /// was asked for cannot be recorded, or a router did not use the experts that the inputs force on it.
             pub fn forward(
                 &self,
                 inputs: impl Into<$crate::TextInputs>,

@@ -105,7 +105,8 @@ macro_rules! sequence_classifier {
             ///
             /// # Errors
             ///
-            /// When the inputs do not fit, or something that was asked for cannot be recorded.
+            /// When the inputs do not fit, the config names an implementation that is not registered, something that
+            /// was asked for cannot be recorded, or a router did not use the experts that the inputs force on it.
             pub fn forward(
                 &self,
                 inputs: impl Into<$crate::TextInputs>,

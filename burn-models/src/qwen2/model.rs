@@ -1,76 +1,16 @@
 use super::{Qwen2Attention, Qwen2Config, Qwen2DecoderLayer, Qwen2RMSNorm};
-use crate::error::ForwardError;
-use crate::inputs::TextInputs;
-use crate::layers::{LayerContext, new_embedding, rotary_class};
-use crate::models::base_model;
-use crate::outputs::BaseModelOutputWithPast;
-use burn::module::Module;
-use burn::nn::Embedding;
-use patching_core::capture::ForwardKwargs;
+use crate::models::decoder_model;
 use patching_core::prelude::*;
 
-rotary_class!(
+decoder_model! {
+    /// Qwen2 without a head.
+    Qwen2Model(Qwen2Config) -> BaseModelOutputWithPast;
+    layers: Qwen2DecoderLayer,
+    norm: Qwen2RMSNorm,
     /// Where Qwen2's positions become angles.
-    Qwen2RotaryEmbedding,
-    Qwen2Config
-);
-
-/// Qwen2 without a head.
-#[derive(Module, Debug, CanRecordOutputs)]
-#[can_record_outputs(hidden_states = Qwen2DecoderLayer, attentions = Qwen2Attention)]
-pub struct Qwen2Model {
-    /// `[vocabulary, hidden]`
-    pub embed_tokens: Embedding,
-    /// The layers.
-    pub layers: Vec<Slot<Qwen2DecoderLayer>>,
-    /// After the last layer.
-    pub norm: Slot<Qwen2RMSNorm>,
-    /// Where positions become angles.
-    pub rotary_emb: Slot<Qwen2RotaryEmbedding>,
-    #[module(skip)]
-    config: Qwen2Config,
-    recorders: OutputRecorders,
-}
-
-impl Qwen2Model {
-    /// Fresh parameters.
-    pub fn new(config: &Qwen2Config, init: &Init) -> Self {
-        let (size, std) = (config.hidden_size, config.initializer_range);
-        Self {
-            embed_tokens: new_embedding(config.vocab_size, size, std, init.device()),
-            layers: (0..config.num_hidden_layers)
-                .map(|layer_idx| Qwen2DecoderLayer::slot(config, layer_idx, init))
-                .collect(),
-            norm: Qwen2RMSNorm::slot(size, config.rms_norm_eps, init),
-            rotary_emb: Qwen2RotaryEmbedding::slot(config, init),
-            config: config.clone(),
-            recorders: OutputRecorders::default(),
-        }
-    }
-
-    /// Runs the model; what `kwargs` and the config ask for is recorded.
-    ///
-    /// # Errors
-    ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
-    #[merge_with_config_defaults]
-    #[capture_outputs]
-    pub fn forward(
-        &self,
-        inputs: impl Into<TextInputs>,
-        kwargs: &ForwardKwargs,
-    ) -> Result<BaseModelOutputWithPast, ForwardError> {
-        let (mut hidden_states, mut context) =
-            LayerContext::for_decoder(&self.config, &self.embed_tokens, inputs.into(), kwargs)?;
-        let dtype = hidden_states.dtype();
-        context.set_rotary(self.rotary_emb.forward(context.position_ids(), dtype));
-        for layer in &self.layers {
-            hidden_states = layer.forward(hidden_states, &mut context);
-        }
-        let mut output = BaseModelOutputWithPast::new(self.norm.forward(hidden_states));
-        output.cache = context.into_cache();
-        Ok(output)
+    rotary_emb: Qwen2RotaryEmbedding,
+    recorded: {
+        hidden_states = Qwen2DecoderLayer,
+        attentions = Qwen2Attention,
     }
 }
-
-base_model!(Qwen2Model, Qwen2Config);

@@ -1,6 +1,6 @@
 use crate::config::{
-    ConfigError, ExpertsShape, GeneralConfig, LayerType, MAX_SIZE, RopeParameters, TokenIds, decoder_config,
-    validate_layer_types,
+    ConfigError, ExpertsFields, ExpertsShape, GeneralConfig, LayerType, MAX_SIZE, RopeParameters, TokenIds,
+    decoder_config, validate_layer_types,
 };
 use crate::layers::Activation;
 use serde::{Deserialize, Serialize};
@@ -159,6 +159,12 @@ decoder_config!(Qwen2MoeConfig, "qwen2_moe", {
             top_k: self.num_experts_per_tok,
             intermediate_size: self.moe_intermediate_size,
             aux_loss_coef: self.router_aux_loss_coef,
+            fields: ExpertsFields {
+                num_experts: "num_experts",
+                top_k: "num_experts_per_tok",
+                intermediate_size: "moe_intermediate_size",
+                aux_loss_coef: "router_aux_loss_coef",
+            },
         };
         (!shape.layers.is_empty()).then_some(shape)
     }

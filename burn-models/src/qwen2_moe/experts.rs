@@ -1,53 +1,16 @@
 use super::{Qwen2MoeConfig, Qwen2MoeMLP, Qwen2MoeTopKRouter};
-use crate::layers::experts::Experts;
-use crate::layers::{Activation, LayerContext, linear, new_linear};
-use burn::module::{Initializer, Module, Param};
+use crate::layers::moe::experts_class;
+use crate::layers::{LayerContext, linear, new_linear};
+use burn::module::Module;
 use burn::nn::Linear;
-use burn::tensor::{Int, Tensor, activation::sigmoid};
+use burn::tensor::{Tensor, activation::sigmoid};
 use patching_core::prelude::*;
 
-/// Qwen2-MoE's experts, all in two tensors.
-#[derive(Module, Debug)]
-pub struct Qwen2MoeExperts {
-    /// Gate above up, `[experts, 2 * intermediate, hidden]`
-    pub gate_up_proj: Param<Tensor<3>>,
-    /// `[experts, hidden, intermediate]`
-    pub down_proj: Param<Tensor<3>>,
-    #[module(skip)]
-    activation: Activation,
-}
-
-#[module_class]
-impl Qwen2MoeExperts {
-    /// Fresh parameters.
-    pub fn new(config: &Qwen2MoeConfig, init: &Init) -> Self {
-        let (experts, hidden, size) = (config.num_experts, config.hidden_size, config.moe_intermediate_size);
-        let normal = Initializer::Normal { mean: 0.0, std: config.initializer_range };
-        Self {
-            gate_up_proj: normal.init([experts, 2 * size, hidden], init.device()),
-            down_proj: normal.init([experts, hidden, size], init.device()),
-            activation: config.hidden_act,
-        }
-    }
-
-    /// `[tokens, hidden]` to the same, by the experts `[tokens, top k]`, each times its weight.
-    pub fn forward(
-        &self,
-        hidden_states: Tensor<2>,
-        top_k_index: Tensor<2, Int>,
-        top_k_weights: Tensor<2>,
-        context: &LayerContext,
-    ) -> Tensor<2> {
-        context.experts().mix(Experts {
-            hidden_states,
-            top_k_index,
-            top_k_weights,
-            gate_up_proj: self.gate_up_proj.val(),
-            down_proj: self.down_proj.val(),
-            activation: self.activation,
-        })
-    }
-}
+experts_class!(
+    /// Qwen2-MoE's experts, all in two tensors.
+    Qwen2MoeExperts,
+    Qwen2MoeConfig { num_experts, moe_intermediate_size }
+);
 
 /// Qwen2-MoE's feed-forward block with experts: those that the router chose, and one that all tokens share, as far as a
 /// gate lets it through.

@@ -1,82 +1,19 @@
 use super::{Qwen2MoeAttention, Qwen2MoeConfig, Qwen2MoeDecoderLayer, Qwen2MoeRMSNorm, Qwen2MoeTopKRouter};
-use crate::error::ForwardError;
-use crate::inputs::TextInputs;
-use crate::layers::{LayerContext, new_embedding, rotary_class};
-use crate::models::base_model;
-use crate::outputs::MoeModelOutputWithPast;
-use burn::module::Module;
-use burn::nn::Embedding;
-use patching_core::capture::ForwardKwargs;
+use crate::models::decoder_model;
 use patching_core::prelude::*;
 
-rotary_class!(
+decoder_model! {
+    /// Qwen2-MoE without a head.
+    Qwen2MoeModel(Qwen2MoeConfig) -> MoeModelOutputWithPast;
+    layers: Qwen2MoeDecoderLayer,
+    norm: Qwen2MoeRMSNorm,
     /// Where Qwen2-MoE's positions become angles.
-    Qwen2MoeRotaryEmbedding,
-    Qwen2MoeConfig
-);
-
-/// Qwen2-MoE without a head.
-#[derive(Module, Debug, CanRecordOutputs)]
-#[can_record_outputs(
-    router_logits = OutputRecorder(Qwen2MoeTopKRouter, index = 0),
-    router_scores = OutputRecorder(Qwen2MoeTopKRouter, index = 1),
-    router_indices = OutputRecorder(Qwen2MoeTopKRouter, index = 2),
-    hidden_states = Qwen2MoeDecoderLayer,
-    attentions = Qwen2MoeAttention,
-)]
-pub struct Qwen2MoeModel {
-    /// `[vocabulary, hidden]`
-    pub embed_tokens: Embedding,
-    /// The layers.
-    pub layers: Vec<Slot<Qwen2MoeDecoderLayer>>,
-    /// After the last layer.
-    pub norm: Slot<Qwen2MoeRMSNorm>,
-    /// Where positions become angles.
-    pub rotary_emb: Slot<Qwen2MoeRotaryEmbedding>,
-    #[module(skip)]
-    config: Qwen2MoeConfig,
-    recorders: OutputRecorders,
-}
-
-impl Qwen2MoeModel {
-    /// Fresh parameters.
-    pub fn new(config: &Qwen2MoeConfig, init: &Init) -> Self {
-        let (size, std) = (config.hidden_size, config.initializer_range);
-        Self {
-            embed_tokens: new_embedding(config.vocab_size, size, std, init.device()),
-            layers: (0..config.num_hidden_layers)
-                .map(|layer_idx| Qwen2MoeDecoderLayer::slot(config, layer_idx, init))
-                .collect(),
-            norm: Qwen2MoeRMSNorm::slot(size, config.rms_norm_eps, init),
-            rotary_emb: Qwen2MoeRotaryEmbedding::slot(config, init),
-            config: config.clone(),
-            recorders: OutputRecorders::default(),
-        }
-    }
-
-    /// Runs the model; what `kwargs` and the config ask for is recorded.
-    ///
-    /// # Errors
-    ///
-    /// When the inputs do not fit, or something that was asked for cannot be recorded.
-    #[merge_with_config_defaults]
-    #[capture_outputs]
-    pub fn forward(
-        &self,
-        inputs: impl Into<TextInputs>,
-        kwargs: &ForwardKwargs,
-    ) -> Result<MoeModelOutputWithPast, ForwardError> {
-        let (mut hidden_states, mut context) =
-            LayerContext::for_decoder(&self.config, &self.embed_tokens, inputs.into(), kwargs)?;
-        let dtype = hidden_states.dtype();
-        context.set_rotary(self.rotary_emb.forward(context.position_ids(), dtype));
-        for layer in &self.layers {
-            hidden_states = layer.forward(hidden_states, &mut context);
-        }
-        let mut output = MoeModelOutputWithPast::new(self.norm.forward(hidden_states));
-        output.cache = context.finish()?;
-        Ok(output)
+    rotary_emb: Qwen2MoeRotaryEmbedding,
+    recorded: {
+        router_logits = OutputRecorder(Qwen2MoeTopKRouter, index = 0),
+        router_scores = OutputRecorder(Qwen2MoeTopKRouter, index = 1),
+        router_indices = OutputRecorder(Qwen2MoeTopKRouter, index = 2),
+        hidden_states = Qwen2MoeDecoderLayer,
+        attentions = Qwen2MoeAttention,
     }
 }
-
-base_model!(Qwen2MoeModel, Qwen2MoeConfig, crate::MoeModelOutputWithPast);

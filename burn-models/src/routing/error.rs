@@ -15,7 +15,13 @@ pub enum RoutingError {
     },
 
     /// An index that is no expert's.
-    #[error("token {token} of sparse layer {layer} goes to expert {found}, expected 0 to {}", .num_experts.saturating_sub(1))]
+    #[error(
+        "token {token} of sparse layer {layer} goes to expert {found}, expected {}",
+        match .num_experts.checked_sub(1) {
+            Some(last) => format!("0 to {last}"),
+            None => "none: there are no experts".to_owned(),
+        }
+    )]
     OutOfRange {
         /// The token.
         token: usize,

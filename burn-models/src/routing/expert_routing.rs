@@ -58,8 +58,9 @@ impl ExpertRouting {
         shape: [usize; 3],
         num_experts: usize,
     ) -> Result<Self, RoutingError> {
-        let [_, layers, top_k] = shape;
-        let count = shape.iter().try_fold(1_usize, |product, size| product.checked_mul(*size));
+        let [tokens, layers, top_k] = shape;
+        // the width of a token on its own, too: without tokens any width has no values, also one that is no number
+        let count = layers.checked_mul(top_k).and_then(|width| width.checked_mul(tokens));
         if count != Some(values.len()) {
             return Err(RoutingError::Count { found: values.len(), shape });
         }
@@ -112,6 +113,11 @@ impl ExpertRouting {
         self.shape[2]
     }
 
+    /// How many experts a token has in all layers together; the product was found to be a number when this was made.
+    fn width(&self) -> usize {
+        self.layers() * self.top_k()
+    }
+
     /// A part of the tokens, such as those of the prompt.
     ///
     /// # Errors
@@ -119,7 +125,7 @@ impl ExpertRouting {
     /// [`RoutingError::Tokens`] if there are not so many.
     pub fn slice(&self, tokens: Range<usize>) -> Result<Self, RoutingError> {
         let [len, layers, top_k] = self.shape;
-        let width = layers * top_k;
+        let width = self.width();
         if tokens.end > len || tokens.start > tokens.end {
             return Err(RoutingError::Tokens { len, wanted: tokens.end.max(tokens.start) });
         }
@@ -134,7 +140,7 @@ impl ExpertRouting {
     /// [`RoutingError::Tokens`] if there is not one of them.
     pub fn select(&self, tokens: &[usize]) -> Result<Self, RoutingError> {
         let [len, layers, top_k] = self.shape;
-        let width = layers * top_k;
+        let width = self.width();
         if let Some(token) = tokens.iter().find(|token| **token >= len) {
             return Err(RoutingError::Tokens { len, wanted: token.saturating_add(1) });
         }
@@ -146,7 +152,8 @@ impl ExpertRouting {
     ///
     /// # Errors
     ///
-    /// [`RoutingError::Unlike`] if they differ in layers or in experts for each token.
+    /// [`RoutingError::Unlike`] if they differ in layers or in experts for each token, [`RoutingError::Count`] if their
+    /// tokens cannot be counted.
     pub fn concat<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Result<Self, RoutingError> {
         let mut joined: Option<([usize; 3], Vec<u32>)> = None;
         for part in parts {
@@ -158,7 +165,8 @@ impl ExpertRouting {
                     return Err(RoutingError::Unlike { what, found, expected });
                 }
             }
-            shape[0] += part.tokens();
+            let too_many = RoutingError::Count { found: experts.len(), shape: [usize::MAX, shape[1], shape[2]] };
+            shape[0] = shape[0].checked_add(part.tokens()).ok_or(too_many)?;
             experts.extend_from_slice(&part.experts);
         }
         let (shape, experts) = joined.unwrap_or_default();
@@ -167,8 +175,8 @@ impl ExpertRouting {
 
     /// The experts of one layer, `[tokens, top k]`; of one that there is not, nothing.
     pub(crate) fn layer(&self, layer: usize) -> Vec<i64> {
-        let [_, layers, top_k] = self.shape;
-        let of_token = self.experts.chunks((layers * top_k).max(1));
+        let top_k = self.top_k();
+        let of_token = self.experts.chunks(self.width().max(1));
         let of_layer = of_token.flat_map(|experts| experts.chunks(top_k.max(1)).nth(layer).unwrap_or_default());
         of_layer.map(|expert| i64::from(*expert)).collect()
     }
@@ -190,6 +198,7 @@ impl ExpertRouting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn routing() -> ExpertRouting {
         // 3 tokens, 2 layers, 2 experts each
@@ -233,5 +242,74 @@ mod tests {
         let wide = ExpertRouting::from_array(&[300_i32, 1], [1, 1, 2], 400).expect("valid");
         assert_eq!(wide.to_array::<u8>(), Err(RoutingError::TooNarrow { found: 300, type_name: "u8" }));
         assert_eq!(wide.to_array::<u16>(), Ok(vec![300, 1]));
+    }
+
+    #[test]
+    fn shapes_without_values_are_not_too_large() {
+        let of = |shape| ExpertRouting::from_array::<u8>(&[], shape, 4);
+        for shape in [[0, usize::MAX, 2], [0, 2, usize::MAX], [usize::MAX, usize::MAX, 0]] {
+            match of(shape) {
+                Err(error) => assert_eq!(error, RoutingError::Count { found: 0, shape }),
+                Ok(routing) => assert_eq!(routing.slice(0..1).expect("there").shape(), [1, shape[1], 0]),
+            }
+        }
+        let many = of([usize::MAX, 0, 2]).expect("nothing is missing");
+        let joined = ExpertRouting::concat([&many, &many]);
+        assert_eq!(joined, Err(RoutingError::Count { found: 0, shape: [usize::MAX, 0, 2] }));
+        assert_eq!(of([1, 1, 1]), Err(RoutingError::Count { found: 0, shape: [1, 1, 1] }));
+        let none = ExpertRouting::from_array(&[0_u8], [1, 1, 1], 0).expect_err("no experts").to_string();
+        assert_eq!(none, "token 0 of sparse layer 0 goes to expert 0, expected none: there are no experts");
+    }
+
+    /// Small sizes, and those at which arithmetic ends.
+    fn size() -> impl Strategy<Value = usize> {
+        prop_oneof![8 => 0..5_usize, 1 => Just(1 << 32), 1 => Just(usize::MAX / 2), 1 => Just(usize::MAX)]
+    }
+
+    fn index() -> impl Strategy<Value = i64> {
+        prop_oneof![12 => 0..6_i64, 1 => Just(-1), 1 => Just(i64::MIN), 1 => Just(i64::MAX), 1 => Just(1 << 32)]
+    }
+
+    fn edge() -> impl Strategy<Value = usize> {
+        prop_oneof![9 => 0..6_usize, 1 => Just(usize::MAX)]
+    }
+
+    proptest! {
+        /// Whatever it is given, there is a routing that can be used or an error that can be read.
+        #[test]
+        fn nothing_panics(
+            values in prop::collection::vec(index(), 0..20),
+            shape in [size(), size(), size()],
+            fits in any::<bool>(),
+            num_experts in size(),
+            range in (edge(), edge()),
+            tokens in prop::collection::vec(edge(), 0..4),
+        ) {
+            // half of the shapes are those of the values
+            let shape = if fits { [values.len() / shape[2].clamp(1, 4), 1, shape[2].clamp(1, 4)] } else { shape };
+            let count = shape.iter().try_fold(1_usize, |product, size| product.checked_mul(*size));
+            let values = if fits { &values[..count.unwrap_or_default()] } else { &values };
+            match ExpertRouting::from_array(values, shape, num_experts) {
+                Err(error) => prop_assert!(!error.to_string().is_empty()),
+                Ok(routing) => {
+                    prop_assert_eq!(routing.to_array::<i64>(), Ok(values.to_vec()));
+                    prop_assert!(values.iter().all(|value| *value >= 0 && (*value as usize) < num_experts));
+                    let sliced = routing.slice(range.0..range.1);
+                    prop_assert_eq!(sliced.is_ok(), range.0 <= range.1 && range.1 <= shape[0]);
+                    let selected = routing.select(&tokens);
+                    prop_assert_eq!(selected.is_ok(), tokens.iter().all(|token| *token < shape[0]));
+                    for part in [sliced, selected].into_iter().flatten() {
+                        if let Ok(joined) = ExpertRouting::concat([&routing, &part]) {
+                            prop_assert_eq!(joined.slice(0..shape[0]), Ok(routing.clone()));
+                            prop_assert_eq!(joined.slice(shape[0]..joined.tokens()), Ok(part));
+                        }
+                    }
+                    for layer in 0..shape[1].min(3) {
+                        prop_assert_eq!(routing.layer(layer).len(), if values.is_empty() { 0 } else { shape[0] * shape[2] });
+                    }
+                    prop_assert_eq!(routing.largest().is_some(), !values.is_empty());
+                }
+            }
+        }
     }
 }

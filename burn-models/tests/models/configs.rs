@@ -3,7 +3,9 @@ use burn_models::config::{DecoderConfig, LayerType};
 use burn_models::layers::inverse_frequencies;
 use burn_models::llama::{LlamaConfig, LlamaForCausalLM};
 use burn_models::mistral::MistralConfig;
+use burn_models::mixtral::MixtralConfig;
 use burn_models::qwen2::Qwen2Config;
+use burn_models::qwen2_moe::Qwen2MoeConfig;
 use burn_models::qwen3::Qwen3Config;
 use patching_core::prelude::*;
 use patching_core::weights::LoadOptions;
@@ -216,4 +218,56 @@ fn these_families_turn_whole_heads() {
         rope(json!({"rope_type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5})),
         "`partial_rotary_factor` is 0.5, expected 1 with the rope_type `linear`",
     );
+}
+
+/// Each number of a config in turn is made one that cannot be built; gives how many were refused.
+fn errors_name_what_there_is<C: DecoderConfig + Default>() -> usize {
+    let fields = serde_json::to_value(C::default()).expect("JSON");
+    let fields = fields.as_object().expect("an object");
+    let mut refused = 0;
+    for (name, value) in fields {
+        // what is absent by default is a number, too, where it is one of these
+        let is_number = value.is_number() || ["sliding_window", "head_dim"].contains(&name.as_str());
+        let hostile = [json!(0), json!(1_u64 << 40), json!(u64::MAX), json!(-1), json!(-1.5), json!(1e300)];
+        for hostile in hostile.into_iter().filter(|_| is_number) {
+            let mut changed = fields.clone();
+            changed.insert(name.clone(), hostile.clone());
+            let Err(error) = C::from_json(&Value::Object(changed).to_string()) else { continue };
+            let error = error.to_string();
+            refused += 1;
+            // all parameters together may be too many
+            let mut quoted =
+                error.split('`').skip(1).step_by(2).filter(|quoted| !["config.json", "."].contains(quoted));
+            if let Some(named) = quoted.next() {
+                let named = named.split('.').next().unwrap_or_default();
+                let is_there = fields.contains_key(named) || ["head_dim", "num_labels"].contains(&named);
+                assert!(is_there, "{} with `{name}` of {hostile}: {error}", C::MODEL_TYPES[0]);
+            }
+            for empty in ["1 to 0", "0 to 0"] {
+                assert!(!error.contains(empty), "{} with `{name}` of {hostile}: {error}", C::MODEL_TYPES[0]);
+            }
+        }
+    }
+    refused
+}
+
+#[test]
+fn errors_of_every_family_name_what_there_is() {
+    let refused = [
+        errors_name_what_there_is::<LlamaConfig>(),
+        errors_name_what_there_is::<MistralConfig>(),
+        errors_name_what_there_is::<MixtralConfig>(),
+        errors_name_what_there_is::<Qwen2Config>(),
+        errors_name_what_there_is::<Qwen2MoeConfig>(),
+        errors_name_what_there_is::<Qwen3Config>(),
+    ];
+    assert!(refused.iter().all(|refused| *refused > 30), "{refused:?}");
+
+    let of = |fields: &str| MixtralConfig::from_json(fields).expect_err("refused").to_string();
+    let none = of(r#"{"num_local_experts": 0}"#);
+    assert!(none.contains("`num_local_experts` is 0, expected 1 to 65536"), "{none}");
+    let many = of(r#"{"num_experts_per_tok": 9}"#);
+    assert!(many.contains("`num_experts_per_tok` is 9, expected 1 to 8, which is `num_local_experts`"), "{many}");
+    let empty = Qwen2MoeConfig::from_json(r#"{"moe_intermediate_size": 0}"#).expect_err("refused").to_string();
+    assert!(empty.contains("`moe_intermediate_size` is 0"), "{empty}");
 }

@@ -75,7 +75,7 @@ fn configs_that_cannot_be_built_are_refused() {
     assert!(qwen(Qwen2MoeConfig { num_experts_per_tok: 61, ..base() }).contains("`num_experts_per_tok` is 61"));
     assert!(qwen(Qwen2MoeConfig { num_experts_per_tok: 0, ..base() }).contains("`num_experts_per_tok` is 0"));
     assert!(qwen(Qwen2MoeConfig { decoder_sparse_step: 0, ..base() }).contains("`decoder_sparse_step` is 0"));
-    assert!(qwen(Qwen2MoeConfig { moe_intermediate_size: 0, ..base() }).contains("an expert"));
+    assert!(qwen(Qwen2MoeConfig { moe_intermediate_size: 0, ..base() }).contains("`moe_intermediate_size` is 0"));
     let many = Qwen2MoeConfig { num_experts: 1 << 17, ..base() };
     assert!(qwen(many).contains("`num_experts` is 131072"));
     let huge = MixtralConfig { num_local_experts: 1 << 16, intermediate_size: 1 << 27, ..MixtralConfig::default() };

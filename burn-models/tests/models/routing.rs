@@ -1,7 +1,8 @@
 use crate::support::{Case, bits, device, devices, ids};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor};
-use burn_models::generation::GenerationConfig;
+use burn_models::config::TokenIds;
+use burn_models::generation::{GenerationConfig, Step, generate_with};
 use burn_models::layers::LayerContext;
 use burn_models::layers::experts::{Experts, ExpertsImplementation, ExpertsInterface, eager_experts};
 use burn_models::layers::moe::{choose_experts, router_logits};
@@ -12,6 +13,7 @@ use burn_models::routing::{ExpertRouting, RoutingError};
 use burn_models::{ForwardError, TextInputs};
 use patching_core::patch::PatchSet;
 use patching_core::prelude::*;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -114,15 +116,47 @@ fn generation_is_replayed_step_by_step() {
     let whole = run(inputs(&case, &device).expert_routing(moved.clone()), false);
     assert_eq!(ids(&cached.sequences), ids(&whole.sequences));
     assert_ne!(bits(&cached.steps[0].logits), bits(&plain.steps[0].logits));
+}
 
-    let short = moved.slice(0..21).expect("there");
-    let error = model.generate(
-        inputs(&case, &device).expert_routing(short),
-        &GenerationConfig::greedy(5),
-        &ForwardKwargs::new(),
-    );
-    let error = error.expect_err("too short").to_string();
-    assert_eq!(error, "the routing has 21 tokens, 22 were wanted");
+#[test]
+fn generation_needs_as_much_routing_as_it_has_steps() {
+    let device = device();
+    let case = Case::new("mixtral");
+    let model: MixtralForCausalLM = case.load(&device);
+    let routing = |tokens: usize| {
+        let experts = [3_u8, 2, 2, 1].repeat(tokens);
+        ExpertRouting::from_array(&experts, [tokens, 2, 2], EXPERTS).expect("valid")
+    };
+    let endless = GenerationConfig::greedy(5);
+    // a token that there is, but that is not chosen
+    let may_end = GenerationConfig { eos_token_id: Some(TokenIds::One(1)), pad_token_id: Some(0), ..endless.clone() };
+    let run = |tokens: usize, config: &GenerationConfig, callback: bool| {
+        let inputs = inputs(&case, &device).expert_routing(routing(tokens));
+        let steps = std::cell::Cell::new(0);
+        let counted = |_: Step<'_, _>| {
+            steps.set(steps.get() + 1);
+            ControlFlow::Continue(())
+        };
+        let kwargs = recording();
+        let output = match callback {
+            true => generate_with(&model, inputs, config, &kwargs, counted),
+            false => model.generate(inputs, config, &kwargs),
+        };
+        (output.map(|output| output.steps.len()).map_err(|error| error.to_string()), steps.get())
+    };
+    let short = |len: usize, wanted: usize| Err(format!("the routing has {len} tokens, {wanted} were wanted"));
+    // two prompts of ten tokens, then four times one token of each
+    for (config, callback) in [(&endless, false), (&endless, true), (&may_end, false), (&may_end, true)] {
+        let wanted = if config == &endless && !callback { 28 } else { 20 };
+        assert_eq!(run(19, config, callback), (short(19, wanted), 0), "before the first step");
+        assert_eq!(run(28, config, callback).0, Ok(5));
+        assert_eq!(run(40, config, callback).0, Ok(5), "what is too much is not used");
+    }
+    assert_eq!(run(27, &endless, false).0, short(27, 28), "nothing ends it before");
+    assert_eq!(run(21, &endless, false).0, short(21, 28));
+    assert_eq!(run(21, &may_end, false).0, short(21, 22), "the step that it does not reach");
+    assert_eq!(run(24, &endless, true), (short(24, 25), 3));
+    assert_eq!(run(0, &GenerationConfig::greedy(0), false).0, short(0, 20));
 }
 
 #[test]
@@ -288,4 +322,32 @@ fn early_exit_records_what_is_forced() {
     let expected: Vec<i64> = moved.to_array().expect("fits");
     let expected: Vec<i64> = expected.chunks(6).flat_map(|token| token[..2].to_vec()).collect();
     assert_eq!(found, expected);
+}
+
+/// A run that stops has checked the layers that ran, and only those.
+#[test]
+fn early_exit_checks_what_ran() {
+    use burn_models::models::BaseModel;
+    let device = device();
+    let case = Case::new("mixtral");
+    let config = case.load::<MixtralForCausalLM>(&device).config().clone();
+    let patches = PatchSet::new([("MixtralTopKRouter", class::<StubbornRouter>())]).expect("valid");
+    let model = MixtralForCausalLM::new(&config, &patches.init(&device));
+    let run = |tokens: usize, experts: [u8; 4], kwargs: ForwardKwargs| {
+        let ids = Tensor::<1, Int>::arange(5..5 + tokens as i64, &device).unsqueeze::<2>();
+        let routing = ExpertRouting::from_array(&experts.repeat(tokens), [tokens, 2, 2], EXPERTS).expect("valid");
+        match model.model.captures(TextInputs::new(ids).expert_routing(routing), &kwargs).map(drop) {
+            Err(ForwardError::Routing(error)) => Some(error),
+            Ok(()) => None,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    let ignored = |layer| Some(RoutingError::Ignored { layer });
+    for key in ["router_logits", "router_indices", "attentions"] {
+        let wanted = |layer: isize| ForwardKwargs::new().output(key, [layer]);
+        // of a single token layer 0 obeys and layer 1 does not; of several neither does
+        assert_eq!(run(1, [3, 2, 2, 1], wanted(0)), None, "{key}");
+        assert_eq!(run(1, [3, 2, 2, 1], wanted(1)), ignored(1), "{key}");
+        assert_eq!(run(3, [3, 2, 2, 1], wanted(0)), ignored(0), "{key}");
+    }
 }

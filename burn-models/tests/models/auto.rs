@@ -1,0 +1,131 @@
+//! Models whose family is known when the program runs.
+
+use crate::replacements::FusedQkvAttention;
+use crate::support::{Case, bits, device, difference};
+use burn::module::Module;
+use burn::tensor::{Int, Tensor};
+use burn_models::auto::{AnyModel, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, Family, Head};
+use burn_models::qwen2_moe::Qwen2MoeAttention;
+use patching_core::class::{all_slots, slots};
+use patching_core::patch::{PatchReport, PatchSet, replace_slots};
+use patching_core::prelude::*;
+use std::path::PathBuf;
+
+fn folder(family: Family) -> PathBuf {
+    Case::new(family.model_type()).checkpoint().to_owned()
+}
+
+fn fused() -> PatchSet {
+    let keys = ["LlamaAttention", "MixtralAttention", "Qwen2MoeAttention"];
+    PatchSet::new(keys.map(|key| (key, class::<FusedQkvAttention>()))).expect("valid")
+}
+
+#[test]
+fn a_config_alone_is_patched_as_a_checkpoint_is() {
+    let (device, patches) = (device(), fused());
+    for &family in Family::ALL {
+        let folder = folder(family);
+        let attention = format!("{}Attention", family.class_name(Head::None).trim_end_matches("Model"));
+        let replaceable = patches.get(&attention).is_some();
+        let plain = AnyModel::from_config_of(&folder, Head::None, &device).expect("constructs");
+        let layers = all_slots(&plain).iter().filter(|slot| slot.class == attention).count();
+        for &head in Head::ALL {
+            let name = family.class_name(head);
+            let check = |report: &PatchReport| {
+                assert_eq!(report.replaced.len(), if replaceable { layers } else { 0 }, "{name}");
+                assert_eq!(report.unmatched.len(), if replaceable { 2 } else { 3 }, "{name}");
+            };
+            let plan = AnyModel::patch_plan(&folder, head, &device, &patches).expect("constructs");
+            check(&plan);
+            let (model, report) = AnyModel::from_config_with(&folder, head, &device, &patches).expect("constructs");
+            assert_eq!(report, plan, "{name}");
+            assert_eq!(model.patch_report(&patches), plan, "{name}");
+            assert_eq!(model.class_name(), name);
+            // a set that is given takes the place of what is registered, also an empty one
+            let (plain, report) =
+                AnyModel::from_config_with(&folder, head, &device, &PatchSet::default()).expect("constructs");
+            assert!(report.replaced.is_empty() && !all_slots(&plain).iter().any(|slot| slot.is_replaced()), "{name}");
+        }
+        let of_type = [
+            AutoModel::patch_plan(&folder, &device, &patches),
+            AutoModelForCausalLM::patch_plan(&folder, &device, &patches),
+            AutoModelForSequenceClassification::patch_plan(&folder, &device, &patches),
+        ];
+        for plan in of_type {
+            assert_eq!(plan.expect("constructs").replaced.len(), if replaceable { layers } else { 0 });
+        }
+    }
+}
+
+/// What can be done with a model's own class can be done with the enum.
+#[test]
+fn a_model_of_any_family_is_a_module() {
+    let device = device();
+    for &family in Family::ALL {
+        let folder = folder(family);
+        let model = AutoModelForCausalLM::from_pretrained(&folder, &device).expect("loads");
+        let paths: Vec<String> = all_slots(&model).into_iter().map(|slot| slot.path).collect();
+        assert!(paths.iter().any(|path| path == "model.layers.0.self_attn"), "{paths:?}");
+        assert_eq!(Module::num_params(&model), model.num_params());
+        assert_eq!(model.devices(), std::slice::from_ref(&device));
+        assert!(model.to_string().contains(model.class_name()), "{model}");
+
+        let ids = Tensor::<2, Int>::from_data([[1, 7, 9]], &device);
+        let run = |model: &AutoModelForCausalLM| {
+            model.forward(ids.clone(), &ForwardKwargs::new()).expect("runs").logits().clone()
+        };
+        let before = run(&model);
+        let moved = model.clone().no_grad().to_device(&device).fork(&device).valid();
+        assert_eq!(bits(&run(&moved)), bits(&before));
+        // a record's matrices lie in memory the other way round
+        let record = model.clone().into_record();
+        let fresh = AutoModelForCausalLM::from_config_of(&folder, &device).expect("constructs");
+        assert!(difference(&run(&fresh), &before) > 1e-2);
+        assert!(difference(&run(&fresh.load_record(record)), &before) < 1e-5, "{}", model.class_name());
+
+        let any = AnyModel::from_pretrained_as(&folder, Head::CausalLM, &device, &Default::default()).expect("loads").0;
+        assert_eq!(all_slots(&any).into_iter().map(|slot| slot.path).collect::<Vec<_>>(), paths);
+        let any = any.to_device(&device);
+        assert_eq!(bits(&run(any.as_causal_lm().expect("one"))), bits(&before));
+    }
+}
+
+#[test]
+fn what_routers_choose_is_in_the_outputs_of_those_that_have_some() {
+    let device = device();
+    let ids = Tensor::<2, Int>::from_data([[1, 7, 9]], &device);
+    for &family in Family::ALL {
+        let model = AutoModelForCausalLM::from_pretrained(folder(family), &device).expect("loads");
+        let has_experts = model.experts_implementation().is_some();
+        assert_eq!(has_experts, ["mixtral", "qwen2_moe"].contains(&family.model_type()));
+        let keys = ["router_logits", "router_scores", "router_indices"].into_iter().filter(|_| has_experts);
+        let kwargs = keys.fold(ForwardKwargs::new(), |kwargs, key| kwargs.output(key, true));
+        let output = model.forward(ids.clone(), &kwargs).expect("runs");
+        assert_eq!(output.aux_loss().is_some(), has_experts);
+        assert_eq!(
+            output.router_indices().map(|indices| indices.at(0).expect("recorded").dims()),
+            has_experts.then_some([3, 2])
+        );
+        assert_eq!(
+            output.router_scores().map(|scores| scores.at(0).expect("recorded").dims()),
+            has_experts.then_some([3, 2])
+        );
+        assert_eq!(
+            output.router_logits().map(|logits| logits.at(0).expect("recorded").dims()),
+            has_experts.then_some([3, 4])
+        );
+    }
+}
+
+/// Slots inside the enum are replaced as in the class that it holds.
+#[test]
+fn slots_in_the_enum_are_replaced() {
+    let device = device();
+    let mut model = AutoModelForCausalLM::from_pretrained(folder(Family::Qwen2Moe), &device).expect("loads");
+    let before = slots::<Qwen2MoeAttention, _>(&model);
+    assert_eq!(before[0].0, "model.layers.0.self_attn");
+    let first = before[0].1.clone();
+    let replaced = replace_slots::<Qwen2MoeAttention, _>(&mut model, "layers.1", |_, _| first.clone()).expect("there");
+    assert_eq!(replaced.paths().collect::<Vec<_>>(), ["model.layers.1.self_attn"]);
+    replaced.put_back(&mut model).expect("still there");
+}
