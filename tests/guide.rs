@@ -37,6 +37,35 @@ blocks!(
     in_a_model_that_lives,
 );
 
+/// Names that are all those of one model, as somebody registers who loads the head and the base model.
+#[test]
+fn a_conversion_may_be_registered_under_several_names() {
+    use burn::tensor::Device;
+    use burnlens::burn_models::llama::LlamaForCausalLM;
+    use burnlens::patching_core::weights::{
+        Concatenate, ConversionMapping, LoadOptions, clear_checkpoint_conversion_mapping,
+    };
+    use burnlens::prelude::*;
+    use from_transformers::conversions_by_value::FusedMlp;
+
+    fn run() -> Result<(), Box<dyn Error>> {
+        let fuse = || WeightConverter::new(["gate_proj", "up_proj"], "gate_up_proj").with(Concatenate::dim(0));
+        let rename = || WeightRenaming::new("mlp", "mlp.feed_forward.mlp");
+        for name in ["llama", "LlamaForCausalLM", "LlamaModel"] {
+            let mapping =
+                ConversionMapping::new([rename().into(), patching_core::weights::WeightTransform::from(fuse())])?;
+            register_checkpoint_conversion_mapping(name, mapping.transforms().cloned())?;
+        }
+        let patches = PatchSet::new([("LlamaMLP", class::<FusedMlp>())])?;
+        let options = LoadOptions::new().patches(patches);
+        let (_, report) = LlamaForCausalLM::from_pretrained_with("models/tiny-decoder", &Device::flex(), &options)?;
+        clear_checkpoint_conversion_mapping();
+        assert_eq!(report.converted.len(), 2, "{report}");
+        Ok(())
+    }
+    alone(run);
+}
+
 /// Code blocks of a page, each as lines without indentation.
 fn shown(page: &str) -> Vec<Vec<&str>> {
     let blocks = page.split("```rust\n").skip(1).filter_map(|rest| rest.split("\n```").next());

@@ -6,7 +6,7 @@ pub use crate::capture::{
 };
 pub use crate::class::{Init, ModuleClass, Slot};
 pub use crate::patch::{
-    PatchSet, apply_patches, class, clear_patch_mapping, get_patch_mapping, patch_output_recorders,
+    PatchSet, apply_patches, class, clear_patch_mapping, get_patch_mapping, original, patch_output_recorders,
     register_patch_mapping, register_patch_mapping_with, replace_slots, unregister_patch_mapping,
 };
 pub use crate::weights::{

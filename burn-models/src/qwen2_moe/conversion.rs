@@ -1,11 +1,11 @@
 //! From a checkpoint with a tensor for each expert to experts in two tensors.
 
 use crate::layers::moe::expert_rules;
-use patching_core::weights::{BuiltInConversion, ConversionMapping, WeightTransform};
+use patching_core::weights::{BuiltInConversion, ConversionError, ConversionMapping, WeightTransform};
 
-fn mapping() -> ConversionMapping {
+fn mapping() -> Result<ConversionMapping, ConversionError> {
     let [gate_up, down] = expert_rules(["gate_proj", "up_proj", "down_proj"]);
-    ConversionMapping::new([WeightTransform::from(gate_up), down.into()]).unwrap_or_default()
+    ConversionMapping::new([WeightTransform::from(gate_up), down.into()])
 }
 
 inventory::submit! { BuiltInConversion::new("qwen2_moe", mapping) }
@@ -14,6 +14,6 @@ inventory::submit! { BuiltInConversion::new("qwen2_moe", mapping) }
 mod tests {
     #[test]
     fn the_rules_are_valid() {
-        assert_eq!(super::mapping().len(), 2);
+        assert_eq!(super::mapping().map(|mapping| mapping.len()), Ok(2));
     }
 }

@@ -33,17 +33,6 @@ pub enum RoutingError {
         num_experts: usize,
     },
 
-    /// A token that goes to the same expert twice.
-    #[error("token {token} of sparse layer {layer} goes to expert {found} twice")]
-    Duplicate {
-        /// The token.
-        token: usize,
-        /// The layer, counting only those that have experts.
-        layer: usize,
-        /// The expert.
-        found: i64,
-    },
-
     /// The type of an array is too narrow for the experts that were chosen.
     #[error("expert {found} does not fit into {type_name}")]
     TooNarrow {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 /// For each token, the experts that each sparse layer chose, in the order of their scores.
 ///
 /// Tokens are those of the flattened batch, `[batch * seq]`, as in `router_logits`; layers are those that have experts.
-/// Indices are known to be experts, and those of one token to be different. A clone shares its memory.
+/// Indices are known to be experts. A token may have one several times, as in rows that a serving engine filled with
+/// zeros; it then counts as often. A clone shares its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpertRouting {
     shape: [usize; 3],
@@ -52,7 +53,7 @@ impl ExpertRouting {
     ///
     /// # Errors
     ///
-    /// When the values do not fill the shape, one is no expert, or a token goes to the same expert twice.
+    /// When the values do not fill the shape, or one is no expert.
     pub fn from_array<T: ExpertIndex>(
         values: &[T],
         shape: [usize; 3],
@@ -67,14 +68,10 @@ impl ExpertRouting {
         let mut experts: Vec<u32> = Vec::with_capacity(values.len());
         for (group, chosen) in values.chunks(top_k.max(1)).enumerate() {
             let (token, layer) = (group / layers.max(1), group % layers.max(1));
-            let start = experts.len();
             for value in chosen {
                 let found = value.to_expert();
                 let expert = u32::try_from(found).ok().filter(|expert| (*expert as usize) < num_experts);
                 let expert = expert.ok_or(RoutingError::OutOfRange { token, layer, found, num_experts })?;
-                if experts[start..].contains(&expert) {
-                    return Err(RoutingError::Duplicate { token, layer, found });
-                }
                 experts.push(expert);
             }
         }
@@ -238,7 +235,6 @@ mod tests {
         assert_eq!(of(&[0, 1, 4, 1], [2, 1, 2]), outside);
         let negative = of(&[0, 1, 2, -1], [1, 2, 2]).to_string();
         assert_eq!(negative, "token 0 of sparse layer 1 goes to expert -1, expected 0 to 3");
-        assert_eq!(of(&[0, 1, 2, 2], [1, 2, 2]), RoutingError::Duplicate { token: 0, layer: 1, found: 2 });
         let wide = ExpertRouting::from_array(&[300_i32, 1], [1, 1, 2], 400).expect("valid");
         assert_eq!(wide.to_array::<u8>(), Err(RoutingError::TooNarrow { found: 300, type_name: "u8" }));
         assert_eq!(wide.to_array::<u16>(), Ok(vec![300, 1]));

@@ -34,6 +34,25 @@ fn other(routing: &ExpertRouting) -> ExpertRouting {
 }
 
 #[test]
+fn a_token_may_have_an_expert_twice() {
+    // rows that an engine filled with zeros
+    for (on, device) in devices() {
+        let case = Case::new("qwen2_moe-norm");
+        let mut model: Qwen2MoeForCausalLM = case.load(&device);
+        let routing = ExpertRouting::from_array(&[0_u16; 20 * 2 * 2], [20, 2, 2], EXPERTS).expect("all are experts");
+        let mut logits = Vec::new();
+        for implementation in ["eager", "grouped_mm", "batched_mm"] {
+            model.set_experts_implementation(implementation).expect("built in");
+            let inputs = inputs(&case, &device).expert_routing(routing.clone());
+            logits.push(model.forward(inputs, &recording()).expect("runs").logits);
+        }
+        for other in &logits[1..] {
+            assert!(crate::support::difference(&logits[0], other) < 1e-5, "{on}");
+        }
+    }
+}
+
+#[test]
 fn its_own_routing_changes_no_bit_and_another_does() {
     for (on, device) in devices() {
         for name in ["qwen2_moe", "qwen2_moe-norm"] {

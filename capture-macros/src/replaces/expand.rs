@@ -6,7 +6,7 @@ use quote::{quote, quote_spanned};
 use syn::ItemImpl;
 
 pub(super) fn expand(item: &ItemImpl, replacement: &Replacement<'_>, core: &TokenStream) -> TokenStream {
-    let Replacement { ty, name, generics, new, forward, classes } = replacement;
+    let Replacement { ty, generics, new, forward, classes } = replacement;
     let conditions: Vec<_> = item.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let (generics, _, where_clause) = generics.split_for_impl();
     // the compiler reports what does not fit at the user's functions
@@ -31,10 +31,10 @@ pub(super) fn expand(item: &ItemImpl, replacement: &Replacement<'_>, core: &Toke
         #[diagnostic::do_not_recommend]
         #[allow(clippy::all, clippy::pedantic, deprecated)]
         impl #generics #core::__private::Replacement for #ty #where_clause {
-            const NAME: &'static str = #name;
             fn replacement_class() -> #core::__private::ReplacementClass {
-                #core::__private::ReplacementClass::new::<Self>(#name)
-                    #(.standing_in_for::<#classes, Self>())*
+                #core::__private::ReplacementClass::of::<Self>()
+                    #(.standing_in_for::<#classes>())*
+                    .build()
             }
         }
     }

@@ -8,7 +8,6 @@ use syn::{Error, Generics, ItemImpl, Path, Type};
 pub(super) struct Replacement<'a> {
     /// The type, as the block names it.
     pub(super) ty: &'a Type,
-    pub(super) name: String,
     pub(super) generics: &'a Generics,
     /// Where a constructor that does not fit is reported.
     pub(super) new: Span,
@@ -22,10 +21,8 @@ impl<'a> Replacement<'a> {
         // all were found by the rules
         let missing = || Error::new_spanned(&item.self_ty, "a replacement has `new` and `forward`");
         let (new, forward) = found.new.zip(found.forward).ok_or_else(missing)?;
-        let name = found.name.as_ref().map(syn::ext::IdentExt::unraw).ok_or_else(missing)?;
         Ok(Self {
             ty: &item.self_ty,
-            name: name.to_string(),
             generics: &item.generics,
             new: new.sig.ident.span(),
             forward: forward.sig.ident.span(),

@@ -1,7 +1,7 @@
 //! The rules of `#[replaces]`. Whether the functions are those of the class is for the compiler to say.
 
 use crate::shared::{Errors, last_ident, refuse_qualifiers};
-use syn::{Ident, ImplItem, ImplItemFn, ItemImpl, ReceiverKind};
+use syn::{ImplItem, ImplItemFn, ItemImpl, ReceiverKind};
 
 const RUN_TIME: &str = "a slot decides at run time what it calls";
 
@@ -9,16 +9,14 @@ const RUN_TIME: &str = "a slot decides at run time what it calls";
 pub(super) struct Found<'a> {
     pub(super) new: Option<&'a ImplItemFn>,
     pub(super) forward: Option<&'a ImplItemFn>,
-    pub(super) name: Option<Ident>,
 }
 
 pub(super) fn check<'a>(item: &'a ItemImpl, errors: &mut Errors) -> Found<'a> {
     if let Some((path, _)) = &item.trait_ {
         errors.on(path, "`#[replaces(…)]` belongs on the struct's own `impl` block, not on that of a trait");
-        return Found { new: None, forward: None, name: None };
+        return Found { new: None, forward: None };
     }
-    let name = last_ident(&item.self_ty).cloned();
-    if name.is_none() {
+    if last_ident(&item.self_ty).is_none() {
         errors.on(&item.self_ty, "a replacement is a struct: write `impl MyModule`");
     }
     let mut find = |name: &str, hint: &str| {
@@ -48,7 +46,7 @@ pub(super) fn check<'a>(item: &'a ItemImpl, errors: &mut Errors) -> Found<'a> {
             Some(_) => {}
         }
     }
-    Found { new, forward, name }
+    Found { new, forward }
 }
 
 fn functions(item: &ItemImpl) -> impl Iterator<Item = &ImplItemFn> {

@@ -639,7 +639,7 @@ fn replaces_expands_to_checks_and_a_value() {
         }
     };
     let tokens = replaces::entry(quote!(llama::LlamaAttention, Other), item, &core()).expect("valid");
-    expect![[r##"
+    expect![[r#"
         #[cfg(unix)]
         impl<const N: usize> Fused<N> {
             pub fn new<C: AnyConfig>(config: &C, init: &Init) -> Self {
@@ -675,13 +675,13 @@ fn replaces_expands_to_checks_and_a_value() {
         #[diagnostic::do_not_recommend]
         #[allow(clippy::all, clippy::pedantic, deprecated)]
         impl<const N: usize> ::patching_core::__private::Replacement for Fused<N> {
-            const NAME: &'static str = "Fused";
             fn replacement_class() -> ::patching_core::__private::ReplacementClass {
-                ::patching_core::__private::ReplacementClass::new::<Self>("Fused")
-                    .standing_in_for::<llama::LlamaAttention, Self>()
-                    .standing_in_for::<Other, Self>()
+                ::patching_core::__private::ReplacementClass::of::<Self>()
+                    .standing_in_for::<llama::LlamaAttention>()
+                    .standing_in_for::<Other>()
+                    .build()
             }
         }
-    "##]]
+    "#]]
     .assert_eq(&expanded(tokens, false));
 }

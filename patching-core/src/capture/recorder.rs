@@ -1,7 +1,7 @@
 use super::check::{HoldsSomething, Records};
 use crate::class::{self, SlotInfo};
 use crate::names::short_name;
-use crate::weights::conversion::{self, LoadedLayout};
+use crate::weights::conversion::LoadedLayout;
 use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor};
 use burn::tensor::Device;
 use std::any::{Any, TypeId};
@@ -210,14 +210,11 @@ impl Module for OutputRecorders {
         0
     }
     fn visit<V: ModuleVisitor>(&self, _: &mut V) {
-        class::meet_recorders();
-        conversion::meet(self.loaded.as_ref());
+        class::meet_recorders(self.loaded.as_ref());
     }
     fn map<M: ModuleMapper>(self, _: &mut M) -> Self {
-        Self {
-            pointed_at: class::edited_recorders().unwrap_or(self.pointed_at),
-            loaded: conversion::placed().or(self.loaded),
-        }
+        let edited = class::edited_recorders();
+        Self { pointed_at: edited.pointed_at.unwrap_or(self.pointed_at), loaded: edited.loaded.or(self.loaded) }
     }
 }
 

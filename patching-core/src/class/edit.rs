@@ -2,6 +2,7 @@
 
 use super::walk::is_variant;
 use crate::capture::PointedAt;
+use crate::weights::conversion::LoadedLayout;
 use burn::Tensor;
 use burn::module::{Flag, Module, ModuleMapper, Param};
 use burn::tensor::{Bool, Int};
@@ -16,6 +17,15 @@ pub(crate) struct Edits {
     pub(crate) slots: HashMap<String, Box<dyn Any>>,
     /// By the place of the base model.
     pub(crate) recorders: HashMap<String, Arc<[PointedAt]>>,
+    /// What base models were loaded from, by their places.
+    pub(crate) loaded: HashMap<String, Arc<LoadedLayout>>,
+}
+
+/// What a `recorders` field is to hold from now on; what is none stays.
+#[derive(Default)]
+pub(crate) struct EditedRecorders {
+    pub(crate) pointed_at: Option<Arc<[PointedAt]>>,
+    pub(crate) loaded: Option<Arc<LoadedLayout>>,
 }
 
 struct Editing {
@@ -44,13 +54,15 @@ pub(crate) fn edited_slot<S: 'static>(slot: S) -> S {
     new.flatten().unwrap_or(slot)
 }
 
-/// The recorders that the base model here is to have from now on.
-pub(crate) fn edited_recorders() -> Option<Arc<[PointedAt]>> {
-    with_editing(|editing| {
+/// What the `recorders` field here is to hold from now on.
+pub(crate) fn edited_recorders() -> EditedRecorders {
+    let edited = with_editing(|editing| {
         let parents = editing.place.len().saturating_sub(1);
         let base = editing.place.get(..parents).unwrap_or_default().join(".");
-        editing.edits.recorders.remove(&base)
-    })?
+        let Edits { slots: _, recorders, loaded } = &mut editing.edits;
+        EditedRecorders { pointed_at: recorders.remove(&base), loaded: loaded.remove(&base) }
+    });
+    edited.unwrap_or_default()
 }
 
 /// Leaves every parameter as it is, initialised or not.
@@ -91,6 +103,11 @@ impl Drop for Restore {
 
 /// Makes `edits` in `model`. Parameters are shared with what it was, so nothing is copied.
 pub(crate) fn edit<M: Module>(model: &mut M, edits: Edits) {
+    *model = edited(model.clone(), edits);
+}
+
+/// `model` with `edits` made in it.
+pub(crate) fn edited<M: Module>(model: M, edits: Edits) -> M {
     let _restore = Restore(EDITING.replace(Some(Editing { place: Vec::new(), edits })));
-    *model = model.clone().map(&mut Editor);
+    model.map(&mut Editor)
 }

@@ -6,10 +6,11 @@ mod failed;
 mod hooked;
 mod init;
 mod module_class;
+mod paths;
 mod slot;
 mod walk;
 
-pub(crate) use edit::{Edits, edit, edited_recorders};
+pub(crate) use edit::{Edits, edit, edited, edited_recorders};
 #[doc(hidden)]
 pub use failed::Failed;
 pub use hooked::{Hooked, SlotId};
@@ -18,5 +19,7 @@ pub use module_class::{ClassName, Implements, ModuleClass, SlotModule, known_cla
 #[doc(hidden)]
 pub use slot::Identity;
 pub use slot::{Erased, Slot};
-pub(crate) use walk::{OwnSlots, base_models, meet_recorders, own_slots, slots_of, transparent_places};
+pub(crate) use walk::{
+    BaseModel, OwnSlots, Survey, base_models, is_variant, meet_recorders, own_slots, slots_of, survey,
+};
 pub use walk::{SlotInfo, all_slots, slots};

@@ -2,17 +2,22 @@
 
 use super::hooked::SlotId;
 use super::module_class::ModuleClass;
+use super::paths::{around, settle};
 use super::slot::Slot;
+use crate::weights::conversion::LoadedLayout;
 use burn::module::{Module, ModuleVisitor};
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// A slot met on a walk.
 #[derive(Clone, Debug)]
 pub struct SlotInfo {
     /// Where the slot is, from the walked module (`layers.0.self_attn`).
     ///
-    /// A replacement that keeps its original in a slot of its own adds nothing to the paths inside the original.
+    /// A replacement that keeps its original in a slot of its own, and no other slot of that class beside it, adds
+    /// nothing to the paths inside the original.
     pub path: String,
     /// The name of the slot's class.
     pub class: &'static str,
@@ -41,16 +46,38 @@ impl SlotInfo {
     }
 }
 
+/// A base model met on a walk: a module with a field `recorders`.
+#[derive(Clone, Debug)]
+pub(crate) struct BaseModel {
+    /// Where it is, as paths of slots tell it.
+    pub(crate) path: String,
+    /// Where it is by the names of all fields.
+    pub(crate) place: String,
+    /// The name of its Rust type.
+    pub(crate) class: String,
+    /// What it was loaded from.
+    pub(crate) loaded: Option<Arc<LoadedLayout>>,
+}
+
+/// All that one walk finds.
+#[derive(Default)]
+pub(crate) struct Survey {
+    /// From outside to inside, in the order of fields.
+    pub(crate) slots: Vec<SlotInfo>,
+    pub(crate) bases: Vec<BaseModel>,
+    /// The places of the slots whose field is no part of any path.
+    pub(crate) transparent: HashSet<String>,
+}
+
 #[derive(Default)]
 struct Walk {
     place: Vec<String>,
-    slots: Vec<SlotInfo>,
-    /// Places of base models: a dot behind each, so that a prefix test is a test of whole segments.
-    bases: Vec<String>,
+    /// What the module is in that was entered last.
+    container: String,
+    found: Survey,
     /// Slots of this class are copied.
     copied_class: Option<TypeId>,
-    /// With their places.
-    copies: Vec<(String, Box<dyn Any>)>,
+    copies: Vec<Box<dyn Any>>,
 }
 
 thread_local! {
@@ -58,53 +85,56 @@ thread_local! {
 }
 
 /// A walk is under way on this thread: hands it to `meet`. Other visits of a module pass by here too.
-fn if_walking(meet: impl FnOnce(&mut Walk)) {
-    WALK.with_borrow_mut(|walk| {
-        if let Some(walk) = walk {
-            meet(walk);
-        }
-    });
+fn if_walking<T>(meet: impl FnOnce(&mut Walk) -> T) -> Option<T> {
+    WALK.with_borrow_mut(|walk| walk.as_mut().map(meet))
 }
 
 /// Called by every slot; `copy` is asked for a copy of it where one is wanted.
 pub(crate) fn meet_slot(info: impl FnOnce(String) -> SlotInfo, copy: impl FnOnce() -> Box<dyn Any>) {
-    if_walking(|walk| {
+    let copied = if_walking(|walk| {
         let slot = info(walk.place.join("."));
-        if walk.copied_class == Some(slot.class_id) {
-            walk.copies.push((slot.place.clone(), copy()));
-        }
-        walk.slots.push(slot);
+        let copied = walk.copied_class == Some(slot.class_id);
+        walk.found.slots.push(slot);
+        copied
     });
+    if copied == Some(true) {
+        // A copy is made by the module's own `clone`, which may visit modules: none of them is on this walk.
+        let walk = Restore(WALK.take());
+        let copy = copy();
+        drop(walk);
+        if_walking(|walk| walk.copies.push(copy));
+    }
 }
 
 /// Called by the `recorders` field of a base model.
-pub(crate) fn meet_recorders() {
+pub(crate) fn meet_recorders(loaded: Option<&Arc<LoadedLayout>>) {
     if_walking(|walk| {
         let parents = walk.place.len().saturating_sub(1);
-        let base =
-            walk.place.get(..parents).unwrap_or_default().iter().fold(String::new(), |base, name| base + name + ".");
-        walk.bases.push(base);
+        let place = walk.place.get(..parents).unwrap_or_default().join(".");
+        let class = walk.container.split_once(':').map_or(walk.container.as_str(), |(_, class)| class).to_owned();
+        walk.found.bases.push(BaseModel { path: place.clone(), place, class, loaded: loaded.cloned() });
     });
 }
 
 struct Walker;
 
 /// A variant of an enum is a choice between layers: in paths as in checkpoints it leaves no trace.
-pub(super) fn is_variant(container: &str) -> bool {
+pub(crate) fn is_variant(container: &str) -> bool {
     container.starts_with("Enum:")
 }
 
 impl ModuleVisitor for Walker {
     fn enter_module(&mut self, name: &str, container: &str) {
         if !is_variant(container) {
-            if_walking(|walk| walk.place.push(name.to_owned()));
+            if_walking(|walk| {
+                walk.place.push(name.to_owned());
+                container.clone_into(&mut walk.container);
+            });
         }
     }
     fn exit_module(&mut self, _name: &str, container: &str) {
         if !is_variant(container) {
-            if_walking(|walk| {
-                walk.place.pop();
-            });
+            if_walking(|walk| walk.place.pop());
         }
     }
 }
@@ -121,59 +151,19 @@ fn walk<M: Module>(module: &M, copied_class: Option<TypeId>) -> Walk {
     let _restore = Restore(WALK.replace(Some(Walk { copied_class, ..Walk::default() })));
     module.visit(&mut Walker);
     let mut walk = WALK.take().unwrap_or_default();
-    settle_paths(&mut walk.slots);
+    let Survey { slots, bases, transparent } = &mut walk.found;
+    *transparent = settle(slots, bases);
     walk
 }
 
-/// A slot around the one that is looked at.
-struct Around {
-    slot: usize,
-    /// The segment of the place that is no part of the path, if the slot holds the original of the one around it.
-    left_out: Option<usize>,
-}
-
-/// Leaves out of the paths what replacements add that keep their original in a slot of their own. Slots come from
-/// outside to inside.
-fn settle_paths(slots: &mut [SlotInfo]) {
-    let mut around = Vec::<Around>::new();
-    for at in 0..slots.len() {
-        let Some((before, [slot, ..])) = slots.split_at_mut_checked(at) else { return };
-        while around.last().is_some_and(|outer| !before.get(outer.slot).is_some_and(|outer| is_inside(slot, outer))) {
-            around.pop();
-        }
-        let replaced_by = |around: &Around| before.get(around.slot).filter(|outer| replaces_original(outer, slot));
-        let (depth, nearest) = (segments(&slot.place), around.last().and_then(replaced_by));
-        let left_out = nearest.filter(|outer| segments(&outer.place) + 1 == depth).map(|_| depth - 1);
-        let original_of = around.iter().find_map(replaced_by).map(|outer| outer.id);
-        slot.original_of = original_of;
-        around.push(Around { slot: at, left_out });
-        if around.iter().any(|around| around.left_out.is_some()) {
-            let kept = slot
-                .place
-                .split('.')
-                .enumerate()
-                .filter(|(segment, _)| !around.iter().any(|around| around.left_out == Some(*segment)));
-            slot.path = kept.map(|(_, name)| name).collect::<Vec<_>>().join(".");
-        }
-    }
-}
-
-fn segments(place: &str) -> usize {
-    if place.is_empty() { 0 } else { place.split('.').count() }
-}
-
-fn is_inside(slot: &SlotInfo, outer: &SlotInfo) -> bool {
-    outer.place.is_empty() || slot.place.strip_prefix(&*outer.place).is_some_and(|rest| rest.starts_with('.'))
-}
-
-/// Whether `outer` holds a replacement of the class that `slot`, inside it, is of.
-fn replaces_original(outer: &SlotInfo, slot: &SlotInfo) -> bool {
-    outer.class_id == slot.class_id && outer.is_replaced()
+/// Every slot and every base model of `module`.
+pub(crate) fn survey<M: Module>(module: &M) -> Survey {
+    walk(module, None).found
 }
 
 /// Every slot of `module`, nested base models included, in the order of its fields.
 pub fn all_slots<M: Module>(module: &M) -> Vec<SlotInfo> {
-    walk(module, None).slots
+    survey(module).slots
 }
 
 /// The slots that belong to a base model itself: those inside nested base models are theirs.
@@ -185,11 +175,13 @@ pub(crate) struct OwnSlots {
 }
 
 pub(crate) fn own_slots<M: Module>(module: &M) -> OwnSlots {
-    let Walk { mut slots, bases, .. } = walk(module, None);
-    // the empty base is `module` itself
-    let is_nested =
-        |slot: &SlotInfo| bases.iter().any(|base| !base.is_empty() && slot.place.starts_with(base.as_str()));
-    slots.retain(|slot| !is_nested(slot));
+    let Survey { mut slots, bases, .. } = survey(module);
+    // that of the empty place is `module` itself
+    let nested: HashSet<&str> =
+        bases.iter().map(|base| base.place.as_str()).filter(|place| !place.is_empty()).collect();
+    if !nested.is_empty() {
+        slots.retain(|slot| !around(&slot.place).any(|place| nested.contains(place)));
+    }
     let originals = slots.iter().filter_map(|slot| Some((slot.id, slot.original_of?))).collect();
     slots.retain(|slot| !slot.is_original_inside());
     OwnSlots { slots, originals }
@@ -197,31 +189,25 @@ pub(crate) fn own_slots<M: Module>(module: &M) -> OwnSlots {
 
 /// Every slot of `module` with the class `class`, and a copy of each.
 pub(crate) fn slots_of<M: Module>(module: &M, class: TypeId) -> Vec<(SlotInfo, Box<dyn Any>)> {
-    let Walk { slots, copies, .. } = walk(module, Some(class));
-    let of_class = slots.into_iter().filter(|slot| slot.class_id == class);
+    let Walk { found, copies, .. } = walk(module, Some(class));
+    let of_class = found.slots.into_iter().filter(|slot| slot.class_id == class);
     // both were met in the same order
-    of_class.zip(copies).map(|(slot, (_, copy))| (slot, copy)).filter(|(slot, _)| !slot.is_original_inside()).collect()
-}
-
-/// The places of all slots that hold the original of the replacement around them, directly as a field of it: their
-/// last segment is no part of any path.
-pub(crate) fn transparent_places<M: Module>(module: &M) -> Vec<String> {
-    let slots = walk(module, None).slots;
-    let outer = |slot: &SlotInfo| {
-        let place = slot.place.rsplit_once('.').map_or("", |(outer, _)| outer);
-        slots.iter().any(|outer| outer.place == place && replaces_original(outer, slot))
-    };
-    slots.iter().filter(|slot| slot.is_original_inside() && outer(slot)).map(|slot| slot.place.clone()).collect()
+    of_class.zip(copies).filter(|(slot, _)| !slot.is_original_inside()).collect()
 }
 
 /// The base models of `module` by their places, each with its slots, those of nested base models left out.
 pub(crate) fn base_models<M: Module>(module: &M) -> Vec<(String, Vec<SlotInfo>)> {
-    let Walk { slots, bases, .. } = walk(module, None);
-    let owner = |slot: &SlotInfo| {
-        bases.iter().filter(|base| slot.place.starts_with(base.as_str())).max_by_key(|base| base.len())
-    };
-    let own = |base: &String| slots.iter().filter(|slot| owner(slot) == Some(base)).cloned().collect();
-    bases.iter().map(|base| (base.trim_end_matches('.').to_owned(), own(base))).collect()
+    let Survey { slots, bases, .. } = survey(module);
+    let numbers: HashMap<String, usize> =
+        bases.iter().enumerate().map(|(number, base)| (base.place.clone(), number)).collect();
+    let mut found: Vec<_> = bases.into_iter().map(|base| (base.place, Vec::new())).collect();
+    for slot in slots {
+        let owner = around(&slot.place).find_map(|place| numbers.get(place));
+        if let Some((_, own)) = owner.and_then(|&owner| found.get_mut(owner)) {
+            own.push(slot);
+        }
+    }
+    found
 }
 
 /// The slots of class `C` in `module`, with their paths, in the order of its fields.

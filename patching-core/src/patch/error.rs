@@ -110,6 +110,12 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, replacement, matched, stands_in, narrower } = self;
         write!(f, "the key `{key}` matches {}, but {}", list(matched), stands_in_for(replacement, stands_in))?;
+        if matched.iter().any(|class| stands_in.contains(class)) {
+            return write!(
+                f,
+                " (another crate's class of that name); the exact name means only the one that it is for"
+            );
+        }
         match narrower {
             Some(narrower) => write!(f, "; a narrower key is `{narrower}`"),
             None => write!(f, "; the key matches none of those"),

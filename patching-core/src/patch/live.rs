@@ -3,23 +3,24 @@
 use super::error::PatchError;
 use crate::class::{Edits, ModuleClass, Slot, SlotInfo, edit, slots_of};
 use burn::module::Module;
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 
 /// What slots held before [`replace_slots`], to be put back.
 #[must_use = "dropping it drops what the slots held before"]
+#[derive(Clone)]
 pub struct ReplacedSlots<C: ModuleClass> {
-    /// By place.
+    /// By path.
     originals: Vec<(String, Slot<C>)>,
-    paths: Vec<String>,
 }
 
 /// Replaces the slots of class `C` whose path contains `at`, and returns what they held.
 ///
 /// `at` is one or several whole segments, where `*` is any one segment: `self_attn`, `layers.*.mlp`, `layers.0`, or `*`
 /// for every slot of the class. `replacement` is given the path of each slot and what it holds, to take its
-/// weights, to wrap it, or to look at it. The next capture sees the new layers, whatever was captured before.
+/// weights, to wrap it, or to look at it. Slots of the class inside one that is replaced go with it and are not replaced
+/// themselves. The next capture sees the new layers, whatever was captured before.
 ///
 /// Parameters of the model are not copied.
 ///
@@ -71,17 +72,17 @@ pub fn replace_slots<C: ModuleClass, M: Module>(
         return Err(no_slot::<C>(at, others.into_iter().map(|(slot, _)| slot)));
     }
     let mut edits = Edits::default();
-    let mut replaced = ReplacedSlots { originals: Vec::new(), paths: Vec::new() };
+    let mut replaced = ReplacedSlots { originals: Vec::new() };
+    let mut outer: Option<String> = None;
     for (SlotInfo { path, place, .. }, slot) in found {
-        // what is inside a slot that is replaced goes with it
-        let inside = |outer: &String| place.strip_prefix(outer.as_str()).is_some_and(|rest| rest.starts_with('.'));
         let Ok(slot) = slot.downcast::<Slot<C>>() else { continue };
-        if edits.slots.keys().any(inside) {
+        // what is inside a slot that is replaced goes with it; slots come from outside to inside
+        if outer.as_ref().is_some_and(|outer| is_inside(&place, outer)) {
             continue;
         }
         edits.slots.insert(place.clone(), Box::new(Some(replacement(&path, &slot))));
-        replaced.paths.push(path);
-        replaced.originals.push((place, *slot));
+        replaced.originals.push((path, *slot));
+        outer = Some(place);
     }
     edit(model, edits);
     Ok(replaced)
@@ -90,28 +91,31 @@ pub fn replace_slots<C: ModuleClass, M: Module>(
 impl<C: ModuleClass> ReplacedSlots<C> {
     /// The paths of the slots that were replaced.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.paths.iter().map(String::as_str)
+        self.originals().map(|(path, _)| path)
     }
 
     /// What each slot held, by its path.
     pub fn originals(&self) -> impl Iterator<Item = (&str, &Slot<C>)> {
-        self.paths().zip(self.originals.iter().map(|(_, slot)| slot))
+        self.originals.iter().map(|(path, slot)| (path.as_str(), slot))
     }
 
-    /// Puts back what the slots held: into the model that it is from, or a copy of it.
+    /// Puts back what the slots held: into the model that it is from, or another that has these slots, such as a copy.
     ///
     /// # Errors
     ///
     /// [`PatchError::NoSlot`] if `model` has not all of these slots. It is then as it was.
-    pub fn put_back<M: Module>(self, model: &mut M) -> Result<(), PatchError> {
+    pub fn put_back<M: Module>(&self, model: &mut M) -> Result<(), PatchError> {
         let present: Vec<SlotInfo> = slots_of(model, TypeId::of::<C>()).into_iter().map(|(slot, _)| slot).collect();
-        for (path, (place, _)) in self.paths.iter().zip(&self.originals) {
-            if !present.iter().any(|slot| slot.place == *place) {
+        // by path: a wrapper that was put around it since then has changed its place
+        let places: HashMap<&str, &str> =
+            present.iter().map(|slot| (slot.path.as_str(), slot.place.as_str())).collect();
+        let mut slots = HashMap::new();
+        for (path, slot) in self.originals() {
+            let Some(place) = places.get(path) else {
                 return Err(no_slot::<C>(path, present.into_iter()));
-            }
+            };
+            slots.insert((*place).to_owned(), Box::new(Some(slot.clone())) as Box<dyn Any>);
         }
-        let slots: HashMap<_, _> =
-            self.originals.into_iter().map(|(place, slot)| (place, Box::new(Some(slot)) as Box<_>)).collect();
         edit(model, Edits { slots, ..Edits::default() });
         Ok(())
     }
@@ -119,12 +123,19 @@ impl<C: ModuleClass> ReplacedSlots<C> {
 
 impl<C: ModuleClass> fmt::Debug for ReplacedSlots<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReplacedSlots").field("class", &C::NAME).field("paths", &self.paths).finish()
+        f.debug_struct("ReplacedSlots")
+            .field("class", &C::NAME)
+            .field("paths", &self.paths().collect::<Vec<_>>())
+            .finish()
     }
 }
 
 fn no_slot<C: ModuleClass>(at: &str, present: impl Iterator<Item = SlotInfo>) -> PatchError {
     PatchError::NoSlot { class: C::NAME, at: at.to_owned(), present: present.map(|slot| slot.path).collect() }
+}
+
+fn is_inside(place: &str, outer: &str) -> bool {
+    outer.is_empty() || place.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The segments of a path, without leading and trailing dots.

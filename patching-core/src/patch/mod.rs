@@ -59,6 +59,6 @@ pub use registry::{
     apply_patches, clear_patch_mapping, get_patch_mapping, register_patch_mapping, register_patch_mapping_with,
     unregister_patch_mapping,
 };
-pub use replacement::{Replacement, ReplacementClass, class, original};
+pub use replacement::{Replacement, ReplacementBuilder, ReplacementClass, class, original};
 pub use report::{PatchReport, ReplacedSlot, UnmatchedKey, UnmatchedReason};
 pub use set::PatchSet;

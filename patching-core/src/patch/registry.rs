@@ -10,11 +10,12 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 /// Replaced as a whole, so that whoever has taken it keeps what it took.
 static REGISTERED: LazyLock<RwLock<PatchSet>> = LazyLock::new(RwLock::default);
 
-/// Replaces the registered set by what `change` makes of it; on an error nothing changes.
-fn update(change: impl FnOnce(&PatchSet) -> Result<PatchSet, PatchError>) -> Result<(), PatchError> {
+/// Replaces the registered set by what `change` makes of it; on an error nothing changes. No code of callers runs in it.
+fn update<T>(change: impl FnOnce(&PatchSet) -> Result<(PatchSet, T), PatchError>) -> Result<T, PatchError> {
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    *registered = change(&registered)?;
-    Ok(())
+    let (changed, result) = change(&registered)?;
+    *registered = changed;
+    Ok(result)
 }
 
 /// Registers replacements for class names or regular expressions, for all later constructions through `from_pretrained`,
@@ -52,7 +53,10 @@ pub fn register_patch_mapping_with<K: Into<String>>(
 ) -> Result<(), PatchError> {
     // the caller's iterator may do anything, also ask for the registry
     let mapping: Vec<_> = mapping.into_iter().map(|(key, replacement)| (key.into(), replacement)).collect();
-    update(|registered| registered.with(mapping, overwrite))
+    let added = update(|registered| registered.extended(mapping, overwrite))?;
+    // a logger may do anything, too
+    added.iter().for_each(PatchSet::warn_if_unknown);
+    Ok(())
 }
 
 /// Unregisters keys, written as they were registered.
@@ -61,8 +65,8 @@ pub fn register_patch_mapping_with<K: Into<String>>(
 ///
 /// [`PatchError::Unknown`] names all keys that are not registered, with near matches. Then nothing was unregistered.
 pub fn unregister_patch_mapping<K: AsRef<str>>(keys: impl IntoIterator<Item = K>) -> Result<(), PatchError> {
-    let keys: Vec<_> = keys.into_iter().collect();
-    update(|registered| registered.without(keys))
+    let keys: Vec<String> = keys.into_iter().map(|key| key.as_ref().to_owned()).collect();
+    update(|registered| Ok((registered.without(keys)?, ())))
 }
 
 /// Unregisters all patches.

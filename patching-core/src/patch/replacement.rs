@@ -1,6 +1,8 @@
 use crate::class::{Implements, ModuleClass, Slot};
-use std::any::{Any, TypeId};
+use crate::names::short_name;
+use std::any::{Any, TypeId, type_name};
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// A module that stands in for module classes.
@@ -12,23 +14,20 @@ use std::sync::Arc;
     note = "write `#[replaces(SomeClass)]` on the `impl` block that holds its `new` and `forward`"
 )]
 pub trait Replacement: Sized + 'static {
-    /// Its name in reports.
-    const NAME: &'static str;
-
     /// The replacement as a value.
     fn replacement_class() -> ReplacementClass;
 }
 
 /// A replacement as a value: what a patch puts into the slots of the classes that its key matches.
 ///
-/// Made by [`class`] for types with `#[replaces(…)]`. A type that implements [`Implements`] by hand says which classes
-/// are meant: `ReplacementClass::new::<MyAttention>("MyAttention").standing_in_for::<LlamaAttention, MyAttention>()`.
+/// Made by [`class`] for types with `#[replaces(…)]`. For a type that implements [`Implements`] by hand it says which
+/// classes are meant: `ReplacementClass::of::<MyAttention>().standing_in_for::<LlamaAttention>().build()`.
 #[derive(Clone)]
 pub struct ReplacementClass {
     name: &'static str,
     /// `None`: the original.
     implementation: Option<TypeId>,
-    stand_ins: Arc<Vec<StandIn>>,
+    stand_ins: Arc<[StandIn]>,
 }
 
 /// How one class is constructed by the replacement.
@@ -47,24 +46,13 @@ pub fn class<M: Replacement>() -> ReplacementClass {
 
 /// No replacement: classes that the key matches stay what they are, whatever patterns after it say.
 pub fn original() -> ReplacementClass {
-    ReplacementClass { name: "the original", implementation: None, stand_ins: Arc::default() }
+    ReplacementClass { name: "the original", implementation: None, stand_ins: Arc::new([]) }
 }
 
 impl ReplacementClass {
-    /// The replacement `M`, which stands in for nothing yet.
-    pub fn new<M: 'static>(name: &'static str) -> Self {
-        Self { name, implementation: Some(TypeId::of::<M>()), stand_ins: Arc::default() }
-    }
-
-    /// Lets it stand in for `C`. `M` is the type that it was made with; another one is left out.
-    #[must_use]
-    pub fn standing_in_for<C: ModuleClass, M: Implements<C>>(mut self) -> Self {
-        if self.implementation == Some(TypeId::of::<M>()) {
-            let stand_in =
-                StandIn { id: TypeId::of::<C>(), class: C::NAME, new: Arc::new(C::__factory::<M>()) as Arc<_> };
-            Arc::make_mut(&mut self.stand_ins).push(stand_in);
-        }
-        self
+    /// Begins a replacement by `M`, which stands in for nothing yet.
+    pub fn of<M: 'static>() -> ReplacementBuilder<M> {
+        ReplacementBuilder { stand_ins: Vec::new(), module: PhantomData }
     }
 
     /// Its name.
@@ -85,6 +73,11 @@ impl ReplacementClass {
         self.implementation
     }
 
+    /// Whether it can stand in for the class with this id.
+    pub(crate) fn fits(&self, class: TypeId) -> bool {
+        self.stand_ins.iter().any(|stand_in| stand_in.id == class)
+    }
+
     /// The constructor for slots of `C`.
     pub(crate) fn constructor<C: ModuleClass>(&self) -> Option<C::New<Slot<C>>> {
         let stand_in = self.stand_ins.iter().find(|stand_in| stand_in.id == TypeId::of::<C>())?;
@@ -92,6 +85,34 @@ impl ReplacementClass {
     }
 }
 
+/// A [`ReplacementClass`] that is being put together.
+pub struct ReplacementBuilder<M> {
+    stand_ins: Vec<StandIn>,
+    module: PhantomData<fn() -> M>,
+}
+
+impl<M: 'static> ReplacementBuilder<M> {
+    /// Lets `M` stand in for `C`.
+    #[must_use]
+    pub fn standing_in_for<C: ModuleClass>(mut self) -> Self
+    where
+        M: Implements<C>,
+    {
+        self.stand_ins.push(StandIn { id: TypeId::of::<C>(), class: C::NAME, new: Arc::new(C::__factory::<M>()) });
+        self
+    }
+
+    /// The replacement. It is called what `M` is called.
+    pub fn build(self) -> ReplacementClass {
+        ReplacementClass {
+            name: short_name(type_name::<M>()),
+            implementation: Some(TypeId::of::<M>()),
+            stand_ins: self.stand_ins.into(),
+        }
+    }
+}
+
+/// The same type, whatever it stands in for.
 impl PartialEq for ReplacementClass {
     fn eq(&self, other: &Self) -> bool {
         self.implementation == other.implementation

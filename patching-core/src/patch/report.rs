@@ -1,9 +1,11 @@
 use super::set::PatchSet;
-
 use crate::class::{SlotInfo, all_slots, known_classes};
 use crate::names::{did_you_mean, list, near, short_name};
 use burn::module::Module;
+use std::any::TypeId;
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// What patches replaced in a model.
 ///
@@ -31,16 +33,23 @@ pub struct ReplacedSlot {
     pub key: String,
 }
 
-/// A key that replaced nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A key that replaced nothing. `Display` says why.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct UnmatchedKey {
     /// The key.
     pub key: String,
     /// Its replacement.
     pub replacement: &'static str,
-    /// Why not.
-    pub reason: UnmatchedReason,
+    /// What the reason is found in, if somebody asks: for a hundred keys it takes longer than to load a small model.
+    context: Arc<Context>,
+}
+
+/// The patches, and the classes of the model.
+struct Context {
+    set: PatchSet,
+    /// Names and ids, each once.
+    classes: Vec<(&'static str, TypeId)>,
 }
 
 /// Why a key replaced nothing.
@@ -63,6 +72,12 @@ pub enum UnmatchedReason {
         /// Whether that is a class's exact name, which beats expressions; else it was registered first.
         by_name: bool,
     },
+    /// It is the name of a class of the model, but not that of a class which the replacement stands in for: another
+    /// crate has one of the same name.
+    OtherClass {
+        /// The class.
+        class: &'static str,
+    },
     /// It matches classes of the model, which was constructed without these patches.
     NotApplied {
         /// The classes.
@@ -74,18 +89,24 @@ impl PatchReport {
     pub(super) fn new<M: Module>(set: &PatchSet, model: &M) -> Self {
         let slots = all_slots(model);
         let replaced: Vec<_> = slots.iter().filter_map(|slot| replaced(set, slot)).collect();
-        let kept = |key: &str| {
-            slots.iter().any(|slot| {
-                set.find(slot.class).is_some_and(|(found, replacement)| found == key && replacement.is_original())
-            })
-        };
+        let exempted: HashSet<&str> = slots
+            .iter()
+            .filter_map(|slot| set.find(slot.class).filter(|(_, replacement)| replacement.is_original()))
+            .map(|(key, _)| key)
+            .collect();
+        let kept = |key: &str| exempted.contains(key);
+        let mut classes: Vec<_> = slots.iter().map(|slot| (slot.class, slot.class_id)).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let context = Arc::new(Context { set: set.clone(), classes });
+        let taken: HashSet<&str> = replaced.iter().map(|slot| slot.key.as_str()).collect();
         let unmatched = set
             .iter()
-            .filter(|(key, _)| !kept(key) && !replaced.iter().any(|slot| slot.key == *key))
+            .filter(|(key, _)| !taken.contains(key) && !kept(key))
             .map(|(key, replacement)| UnmatchedKey {
                 key: key.to_owned(),
                 replacement: replacement.name(),
-                reason: reason(set, key, &slots),
+                context: Arc::clone(&context),
             })
             .collect();
         Self { replaced, unmatched }
@@ -107,33 +128,60 @@ fn replaced(set: &PatchSet, slot: &SlotInfo) -> Option<ReplacedSlot> {
     })
 }
 
-fn reason(set: &PatchSet, key: &str, slots: &[SlotInfo]) -> UnmatchedReason {
-    let mut in_model: Vec<_> = slots.iter().map(|slot| slot.class).collect();
-    in_model.sort_unstable();
-    in_model.dedup();
-    let classes: Vec<_> = in_model.iter().copied().filter(|class| set.matches(key, class)).collect();
-    let taken = |class: &&'static str| set.find(class).map(|(by, _)| by).filter(|by| *by != key);
-    if let Some(by) = classes.iter().find_map(taken) {
-        return UnmatchedReason::Beaten { classes, by: by.to_owned(), by_name: set.is_exact(by) };
+impl UnmatchedKey {
+    /// Why it replaced nothing.
+    pub fn reason(&self) -> UnmatchedReason {
+        let (key, Context { set, classes: in_model }) = (self.key.as_str(), &*self.context);
+        let mut names: Vec<_> = in_model.iter().map(|(name, _)| *name).collect();
+        names.dedup();
+        let classes: Vec<_> = names.iter().copied().filter(|class| set.matches(key, class)).collect();
+        let taken = |class: &&'static str| set.find(class).map(|(by, _)| by).filter(|by| *by != key);
+        if let Some(by) = classes.iter().find_map(taken) {
+            return UnmatchedReason::Beaten { classes, by: by.to_owned(), by_name: set.is_exact(by) };
+        }
+        if let Some(class) = classes.first() {
+            let fits = |id| set.get(key).is_some_and(|replacement| replacement.fits(id));
+            let is_meant = in_model.iter().any(|(name, id)| classes.contains(name) && fits(*id));
+            return if is_meant {
+                UnmatchedReason::NotApplied { classes }
+            } else {
+                UnmatchedReason::OtherClass { class }
+            };
+        }
+        let part = names.iter().copied().find(|class| set.is_exact(key) && class.ends_with(key));
+        let as_expression = part.map(|class| (format!("{key}$"), class));
+        let of_model = near(key, names);
+        let near = if of_model.is_empty() && as_expression.is_none() {
+            near(key, known_classes().map(|class| class.name))
+        } else {
+            of_model
+        };
+        UnmatchedReason::NoClass { near, as_expression }
     }
-    if !classes.is_empty() {
-        return UnmatchedReason::NotApplied { classes };
+}
+
+impl PartialEq for UnmatchedKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key && self.replacement == other.replacement && self.reason() == other.reason()
     }
-    let part = in_model.iter().copied().find(|class| set.is_exact(key) && class.ends_with(key));
-    let as_expression = part.map(|class| (format!("{key}$"), class));
-    let of_model = near(key, in_model);
-    let near = if of_model.is_empty() && as_expression.is_none() {
-        near(key, known_classes().map(|class| class.name))
-    } else {
-        of_model
-    };
-    UnmatchedReason::NoClass { near, as_expression }
+}
+
+impl Eq for UnmatchedKey {}
+
+impl fmt::Debug for UnmatchedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnmatchedKey")
+            .field("key", &self.key)
+            .field("replacement", &self.replacement)
+            .field("reason", &self.reason())
+            .finish()
+    }
 }
 
 impl fmt::Display for UnmatchedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` (for `{}`) ", self.key, self.replacement)?;
-        match &self.reason {
+        match &self.reason() {
             UnmatchedReason::NoClass { as_expression: Some((expression, class)), .. } => write!(
                 f,
                 "is a name that no class in the model has; as an expression, `{expression}` would match `{class}`"
@@ -142,6 +190,9 @@ impl fmt::Display for UnmatchedKey {
             UnmatchedReason::Beaten { classes, by, by_name } => {
                 let why = if *by_name { "a name beats expressions" } else { "it was registered first" };
                 write!(f, "matches {}, but `{by}` came before it: {why}", list(classes))
+            }
+            UnmatchedReason::OtherClass { class } => {
+                write!(f, "stands in for another crate's `{class}` than that of the model, so it was left alone")
             }
             UnmatchedReason::NotApplied { classes } => write!(
                 f,

@@ -72,12 +72,24 @@ impl PatchSet {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new), and [`PatchError::Taken`] for a key that is there already, without `overwrite`.
     pub fn with<K: Into<String>>(
         &self,
         mapping: impl IntoIterator<Item = (K, ReplacementClass)>,
         overwrite: bool,
     ) -> Result<Self, PatchError> {
+        let (set, added) = self.extended(mapping, overwrite)?;
+        added.iter().for_each(Self::warn_if_unknown);
+        Ok(set)
+    }
+
+    /// [`with`](Self::with), and the keys that are new.
+    pub(super) fn extended<K: Into<String>>(
+        &self,
+        mapping: impl IntoIterator<Item = (K, ReplacementClass)>,
+        overwrite: bool,
+    ) -> Result<(Self, Vec<Key>), PatchError> {
+        let mut added = Vec::new();
         let mut patches = self.0.patches.clone();
         let mut given = Vec::<String>::new();
         for (key, replacement) in mapping {
@@ -95,15 +107,20 @@ impl PatchSet {
                 given.push(key);
                 patch.replacement = replacement;
             } else {
-                if !known_classes().any(|class| key.matches(class.name)) {
-                    let near = near(key.as_str(), known_classes().map(|class| class.name));
-                    log::warn!("the key `{key}` matches no class of this program{}", did_you_mean(&near));
-                }
+                added.push(key.clone());
                 given.push(key.to_string());
                 patches.push(Patch { key, replacement });
             }
         }
-        Ok(Self::of(patches))
+        Ok((Self::of(patches), added))
+    }
+
+    /// Says so in the log if no class of this program has a name that `key` matches.
+    pub(super) fn warn_if_unknown(key: &Key) {
+        if !known_classes().any(|class| key.matches(class.name)) {
+            let near = near(key.as_str(), known_classes().map(|class| class.name));
+            log::warn!("the key `{key}` matches no class of this program{}", did_you_mean(&near));
+        }
     }
 
     /// This set without `keys`, written as they were given.

@@ -8,9 +8,10 @@ use burn::tensor::DType;
 use thiserror::Error;
 
 use super::config::ConfigError;
-use super::conversion::RestoreError;
+use super::conversion::{ConversionError, RestoreError};
 use super::reader::{HeaderError, IndexError};
 use super::report::LoadReport;
+use crate::names::list;
 use crate::patch::PatchError;
 
 /// A checkpoint's files cannot be read.
@@ -120,6 +121,18 @@ pub enum LoadError {
     /// The patches could not be applied. Nothing was loaded.
     #[error("cannot replace classes of the model: {0}")]
     Patch(#[from] PatchError),
+    /// Options that cannot be followed for a model that is there already. Nothing was loaded.
+    #[error(
+        "{} of the load options can only be chosen when a model is constructed; use `from_pretrained_with`",
+        list(options)
+    )]
+    Constructed {
+        /// The names of the options.
+        options: Vec<&'static str>,
+    },
+    /// The conversions that are built in for the model cannot be used. Nothing was loaded.
+    #[error(transparent)]
+    Conversion(#[from] ConversionError),
     /// Parameters without a value, or with one that does not fit. Nothing was loaded.
     #[error("the checkpoint does not fit the model\n{0}")]
     Weights(Box<LoadReport>),
@@ -238,6 +251,9 @@ pub enum SaveError {
         /// Its shape in the model.
         shape: Vec<usize>,
     },
+    /// The conversions that are built in for the model cannot be used.
+    #[error(transparent)]
+    Conversion(#[from] ConversionError),
     /// The parameters cannot be brought back into the layout of a checkpoint.
     #[error(transparent)]
     Restore(#[from] RestoreError),

@@ -1,7 +1,7 @@
 //! How a checkpoint lays out what a model holds.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use burn::tensor::Tensor;
 use burn::tensor::kind::Basic;
@@ -111,7 +111,7 @@ pub struct LayoutRules {
     layers: BTreeMap<Cow<'static, str>, Vec<(Cow<'static, str>, ParameterLayout)>>,
     paths: Vec<(Cow<'static, str>, ParameterLayout)>,
     /// Places whose last segment is no part of a key.
-    transparent: Vec<String>,
+    transparent: HashSet<String>,
 }
 
 impl LayoutRules {
@@ -151,14 +151,14 @@ impl LayoutRules {
 
     /// These rules for a model that has slots at `places` whose names are no part of a key, because they hold the
     /// original of the replacement around them.
-    pub(crate) fn with_transparent(mut self, places: Vec<String>) -> Self {
+    pub(crate) fn with_transparent(mut self, places: HashSet<String>) -> Self {
         self.transparent.extend(places);
         self
     }
 
-    /// Whether the last segment of the path `path` is no part of a key.
-    pub(crate) fn is_transparent(&self, path: &str) -> bool {
-        self.transparent.iter().any(|place| place == path)
+    /// Whether the last segment of `place` is no part of a key.
+    pub(crate) fn is_transparent(&self, place: &str) -> bool {
+        self.transparent.contains(place)
     }
 
     /// Whether any path is.

@@ -4,6 +4,7 @@
 //! each parameter of the model to the tensors and the steps that make it; all errors are known here. Only then are
 //! tensors read, one parameter at a time.
 
+mod applicable;
 mod apply;
 mod config;
 pub(crate) mod conversion;
@@ -21,6 +22,7 @@ mod report;
 mod save;
 mod tie;
 
+pub use applicable::UnusedConversion;
 pub use config::{ConfigError, ConfigHead, ConfigProblem, PretrainedConfig};
 pub use conversion::{
     BuiltInConversion, Chunk, Concatenate, ConversionError, ConversionMapping, ConversionOperation, ConversionProblem,

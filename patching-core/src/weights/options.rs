@@ -7,6 +7,7 @@ use std::sync::Arc;
 use burn::tensor::{DType, FloatDType};
 
 use super::conversion::ConversionMapping;
+use super::error::LoadError;
 use super::layout::LayoutRules;
 use crate::patch::PatchSet;
 
@@ -149,6 +150,17 @@ impl LoadOptions {
     pub fn progress(mut self, callback: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(callback));
         self
+    }
+
+    /// Whether they can be followed for a model that is constructed already.
+    pub(crate) fn check_constructed(&self) -> Result<(), LoadError> {
+        let given = [
+            ("attn_implementation", self.attn_implementation.is_some()),
+            ("patches", self.patches.is_some()),
+            ("experts_implementation", self.experts_implementation.is_some()),
+        ];
+        let options: Vec<_> = given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect();
+        if options.is_empty() { Ok(()) } else { Err(LoadError::Constructed { options }) }
     }
 }
 

@@ -4,6 +4,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 use super::layout::{LayoutRules, Operation};
+use crate::class::is_variant;
 
 /// What a parameter's elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub enum ParameterKind {
 pub(crate) struct Parameter {
     /// Its path in the model.
     pub(crate) path: String,
+    /// That path without variants of enums and what replacements add.
+    pub(crate) name: String,
     /// Its key in a checkpoint.
     pub(crate) key: String,
     pub(crate) kind: ParameterKind,
@@ -82,36 +85,60 @@ impl Place {
         names.join(".")
     }
 
-    /// The place of the step `at`, as walks over slots tell it: variants of enums leave no trace.
-    fn place_of(&self, at: usize) -> String {
-        let steps = self.steps.iter().take(at + 1).filter(|(_, container)| !container.starts_with("Enum:"));
-        steps.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".")
+    /// The numbers of the steps that a checkpoint tells: no variants of enums, which are a choice between layers, and
+    /// no fields in which replacements keep their original.
+    fn told(&self, rules: &LayoutRules) -> Vec<usize> {
+        let mut place = String::new();
+        let mut told = Vec::with_capacity(self.steps.len());
+        for (at, (name, container)) in self.steps.iter().enumerate() {
+            if is_variant(container) {
+                continue;
+            }
+            if rules.has_transparent() {
+                if !place.is_empty() {
+                    place.push('.');
+                }
+                place.push_str(name);
+                if rules.is_transparent(&place) {
+                    continue;
+                }
+            }
+            told.push(at);
+        }
+        told
     }
 
     /// The key in a checkpoint and the steps from there to the parameter here.
-    pub(crate) fn layout(&self, rules: &LayoutRules) -> (String, Vec<Operation>) {
+    pub(crate) fn layout(&self, rules: &LayoutRules) -> Layout {
+        let told = self.told(rules);
+        let names = || told.iter().filter_map(|&at| Some((at, self.steps.get(at)?.0.as_str())));
+        let name = names().map(|(_, name)| name).collect::<Vec<_>>().join(".");
         // A parameter in a list is laid out as the field that holds the list.
         let owner = self.steps.iter().rposition(|(_, container)| container.starts_with("Struct:"));
         let layout = owner.and_then(|at| {
-            let (name, container) = self.steps.get(at)?;
+            let (field, container) = self.steps.get(at)?;
             let layer = container.split_once(':').map_or("", |(_, layer)| layer);
-            rules.find(&self.path(), layer, name)
+            rules.find(&name, layer, field)
         });
-        let renamed = layout.and_then(|layout| layout.name());
-        let names: Vec<_> = self
-            .steps
-            .iter()
-            .enumerate()
-            // A variant of an enum is a choice between layers and leaves no trace in a checkpoint.
-            .filter(|(_, (_, container))| !container.starts_with("Enum:"))
-            .filter(|(at, _)| !rules.has_transparent() || !rules.is_transparent(&self.place_of(*at)))
-            .map(|(at, (name, _))| match renamed {
-                Some(renamed) if Some(at) == owner => renamed,
-                _ => name.as_str(),
-            })
-            .collect();
-        (names.join("."), layout.map_or_else(Vec::new, |layout| layout.operations().to_vec()))
+        let key = match layout.and_then(|layout| layout.name()) {
+            Some(renamed) => {
+                let names = names().map(|(at, name)| if Some(at) == owner { renamed } else { name });
+                names.collect::<Vec<_>>().join(".")
+            }
+            None => name.clone(),
+        };
+        Layout { name, key, operations: layout.map_or_else(Vec::new, |layout| layout.operations().to_vec()) }
     }
+}
+
+/// How a checkpoint sees a parameter.
+pub(crate) struct Layout {
+    /// Its path as the model's author knows it: without variants of enums and what replacements add.
+    pub(crate) name: String,
+    /// Its key in a checkpoint.
+    pub(crate) key: String,
+    /// The steps from there to the parameter.
+    pub(crate) operations: Vec<Operation>,
 }
 
 /// Whether a value for this parameter has to be transposed first, because Burn will transpose it.
@@ -142,12 +169,13 @@ impl Walk<'_> {
             return;
         };
         let path = self.place.path();
-        let (key, operations) = self.place.layout(self.rules);
+        let Layout { name, key, operations } = self.place.layout(self.rules);
         let file_shape = operations.iter().rev().try_fold(shape.clone(), |shape, step| step.source_shape(&shape));
         match file_shape {
             Some(file_shape) => {
                 parameters.push(Parameter {
                     path,
+                    name,
                     key,
                     kind,
                     shape,

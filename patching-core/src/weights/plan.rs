@@ -218,7 +218,7 @@ pub(crate) fn resolve_ties<'a>(
         reason,
     };
     let find = |name: &str| {
-        let by_path = || parameters.iter().find(|parameter| parameter.path == name);
+        let by_path = || parameters.iter().find(|parameter| parameter.path == name || parameter.name == name);
         by_key.get(name).copied().or_else(by_path)
     };
     let mut resolved = Vec::with_capacity(ties.len());

@@ -1,15 +1,16 @@
 //! Models that load and save checkpoints.
 
-use std::collections::BTreeMap;
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Device;
 
+use super::applicable::{applicable, model_type};
 use super::apply::apply;
 use super::config::{ConfigError, PretrainedConfig};
-use super::conversion::{self, Base, ConversionMapping, RuleSet, Submodel};
+use super::conversion::{self, ConversionError, ConversionMapping, Submodel};
 use super::error::{LoadError, SaveError};
 use super::layout::LayoutRules;
 use super::options::{CheckpointLayout, LoadOptions, SaveOptions};
@@ -20,8 +21,7 @@ use super::report::LoadReport;
 use super::save::{self, SaveReport};
 use super::tie::tie;
 use crate::capture::merge::first_device;
-use crate::class::Init;
-use crate::class::transparent_places;
+use crate::class::{Init, Survey, survey};
 use crate::patch::{PatchReport, PatchSet, get_patch_mapping, patch_output_recorders};
 
 /// A model that loads and saves Hugging Face checkpoints.
@@ -66,8 +66,12 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     ///
     /// By default what is built in ([`BuiltInConversion`](super::BuiltInConversion)) for the model type. A mapping that
     /// was registered for the model type takes its place.
-    fn conversion_mapping(config: &Self::Config) -> ConversionMapping {
-        conversion::built_in(&model_type(config)).unwrap_or_default()
+    ///
+    /// # Errors
+    ///
+    /// When a rule cannot work, or two mappings are built in for the model type.
+    fn conversion_mapping(config: &Self::Config) -> Result<ConversionMapping, ConversionError> {
+        Ok(conversion::built_in(&model_type(config))?.unwrap_or_default())
     }
 
     /// Models of other types inside this one; their rules apply to their part of a checkpoint.
@@ -107,7 +111,10 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         let patches = options.patches.clone().unwrap_or_else(get_patch_mapping);
         let model = construct::<Self>(&config, device, &patches)?;
         let patched = patches.report(&model);
-        match model.load_weights_with(dir, options) {
+        // these have been followed
+        let options =
+            LoadOptions { attn_implementation: None, patches: None, experts_implementation: None, ..options.clone() };
+        match model.load_weights_with(dir, &options) {
             Ok((model, mut report)) => {
                 report.patches = patched;
                 Ok((model, report))
@@ -170,32 +177,35 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     ///
     /// # Errors
     ///
-    /// As [`from_pretrained_with`](Self::from_pretrained_with).
+    /// As [`from_pretrained_with`](Self::from_pretrained_with), and when the options choose patches or implementations:
+    /// these are decided when a model is constructed.
     fn load_weights_with(self, dir: impl AsRef<Path>, options: &LoadOptions) -> Result<(Self, LoadReport), LoadError> {
+        options.check_constructed()?;
         let checkpoint = Checkpoint::open(dir, options.read_mode)?;
-        let rules = layouts_of(&self, &options.layouts);
-        let parameters =
-            parameters(&self, &rules).map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
-        let bases = conversion::bases(&self);
-        let rules = rules_of::<Self>(self.config(), &bases, options.conversions.as_ref());
+        let Survey { slots, bases, transparent } = survey(&self);
+        let layouts = layouts_of::<Self>(self.config(), &options.layouts, transparent);
+        let parameters = parameters(&self, &layouts)
+            .map_err(|Unsuitable { path, shape }| LoadError::InvalidLayout { path, shape })?;
+        let conversions = applicable::<Self>(self.config(), &bases, options.conversions.as_ref())?;
         let facts = ModelFacts {
             parameters: &parameters,
             ties: Self::tied_parameters(self.config()),
             implied_ties: Self::implied_ties(self.config()),
             base_model_prefix: Self::BASE_MODEL_PREFIX,
-            rules: &rules,
-            bases: bases.into_iter().map(|base| base.path).collect(),
+            rules: &conversions.rules,
+            bases: bases.iter().map(|base| base.path.clone()).collect(),
         };
-        let plan = LoadPlan::new(&facts, &checkpoint, options)?;
+        let mut plan = LoadPlan::new(&facts, &checkpoint, options)?;
+        plan.report.unused_conversions = conversions.in_vain(conversion::registered_names(), &slots);
 
         let missing = !options.allow_missing && !plan.report.missing.is_empty();
         let mismatched = !options.ignore_mismatched && !plan.report.mismatched.is_empty();
         if missing || mismatched || !plan.report.problems.is_empty() {
             return Err(LoadError::Weights(Box::new(plan.report)));
         }
-        let load = || apply(self, &plan, &checkpoint, options.progress.as_ref());
-        let model = conversion::place(Arc::clone(&plan.layout), load)?;
-        Ok((model, plan.report))
+        let model = apply(self, &plan, &checkpoint, options.progress.as_ref())?;
+        let places = bases.into_iter().map(|base| base.place).collect();
+        Ok((conversion::remember(model, places, &plan.layout), plan.report))
     }
 
     /// Saves the model to the folder `dir`, as `config.json` and `model.safetensors` that Transformers opens.
@@ -219,27 +229,29 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     ///
     /// As [`save_pretrained`](Self::save_pretrained).
     fn save_pretrained_with(&self, dir: impl AsRef<Path>, options: &SaveOptions) -> Result<SaveReport, SaveError> {
-        let rules = layouts_of(self, &options.layouts);
         let config = self.config();
+        let Survey { slots: _, bases, transparent } = survey(self);
+        let layouts = layouts_of::<Self>(config, &options.layouts, transparent);
         let ties = Self::tied_parameters(config);
-        let facts = save::Facts { class_name: Self::CLASS_NAME, ties: &ties, layouts: &rules };
+        let facts = save::Facts { class_name: Self::CLASS_NAME, ties: &ties, layouts: &layouts };
         if options.layout == CheckpointLayout::Model {
             return save::save(self, config, &facts, None, dir.as_ref(), options);
         }
-        let bases = conversion::bases(self);
         let remembers = options.conversions.is_none() && options.layout == CheckpointLayout::Original;
         let loaded = conversion::common(&bases).filter(|_| remembers);
-        let conversions = rules_of::<Self>(config, &bases, options.conversions.as_ref());
-        let unpatched = || {
+        let conversions = applicable::<Self>(config, &bases, options.conversions.as_ref())?;
+        let unpatched = LazyCell::new(|| {
             // Its parameters are never initialised, so this is cheap.
             let Some(device) = first_device(self) else {
                 return BTreeMap::new();
             };
             let model = Self::new(config, &Init::new(&device));
-            let parameters = parameters(&model, &rules).unwrap_or_default();
+            let layouts = layouts_of::<Self>(config, &options.layouts, survey(&model).transparent);
+            let parameters = parameters(&model, &layouts).unwrap_or_default();
             parameters.into_iter().map(|parameter| (parameter.key, parameter.file_shape)).collect::<BTreeMap<_, _>>()
-        };
-        let known = conversion::Known { loaded: loaded.as_deref(), rules: &conversions, unpatched: &unpatched };
+        });
+        let unpatched = || &*unpatched;
+        let known = conversion::Known { loaded: loaded.as_deref(), rules: &conversions.rules, unpatched: &unpatched };
         save::save(self, config, &facts, Some(&known), dir.as_ref(), options)
     }
 }
@@ -261,54 +273,12 @@ fn construct<M: PreTrainedModel>(config: &M::Config, device: &Device, patches: &
 /// [`construct`], and parameters that are tied share their values.
 fn constructed<M: PreTrainedModel>(config: &M::Config, device: &Device, patches: &PatchSet) -> Result<M, LoadError> {
     let model: M = construct(config, device, patches)?;
-    let rules = layouts_of(&model, &LayoutRules::default());
+    let rules = layouts_of::<M>(config, &LayoutRules::default(), survey(&model).transparent);
     tie(model, &M::tied_parameters(config), &rules)
 }
 
-/// The rules that apply to a model with this config: `own` alone, or those registered or built in for it, for its base
-/// models and for the models inside it.
-fn rules_of<M: PreTrainedModel>(config: &M::Config, bases: &[Base], own: Option<&ConversionMapping>) -> RuleSet {
-    let json = serde_json::to_value(config).unwrap_or_default();
-    let mut rules = RuleSet::new(M::BASE_MODEL_PREFIX, &json);
-    if let Some(own) = own {
-        rules.add(own, "", true);
-        return rules;
-    }
-    let mut known = Vec::new();
-    let mut add = |rules: &mut RuleSet, name: &str, path: &str, built_in: Option<ConversionMapping>| {
-        let named = (name.to_owned(), path.to_owned());
-        if known.contains(&named) {
-            return;
-        }
-        known.push(named);
-        match (conversion::registered(name), built_in) {
-            (Some(registered), _) => rules.add(&registered, path, true),
-            (None, Some(built_in)) => rules.add(&built_in, path, false),
-            (None, None) => {}
-        }
-    };
-    add(&mut rules, M::CLASS_NAME, "", conversion::built_in(M::CLASS_NAME));
-    for base in bases {
-        add(&mut rules, &base.class, &base.path, conversion::built_in(&base.class));
-    }
-    add(&mut rules, &model_type(config), "", Some(M::conversion_mapping(config)));
-    for Submodel { path, class_name, model_type } in M::submodels(config) {
-        for name in [class_name, model_type] {
-            add(&mut rules, &name, &path, conversion::built_in(&name));
-        }
-    }
-    rules
-}
-
-/// The `model_type` of a config.
-fn model_type<C: PretrainedConfig>(config: &C) -> String {
-    let json = serde_json::to_value(config).unwrap_or_default();
-    let stated = json.get("model_type").and_then(|name| name.as_str());
-    stated.or(C::MODEL_TYPES.first().copied()).unwrap_or_default().to_owned()
-}
-
-/// The caller's rules, then the model's, then the standard ones.
-fn layouts_of<M: PreTrainedModel>(model: &M, own: &LayoutRules) -> LayoutRules {
-    let rules = own.clone().over(M::layouts(model.config())).over(LayoutRules::standard());
-    rules.with_transparent(transparent_places(model))
+/// The caller's rules, then the model's, then the standard ones, for a model with slots at `transparent` whose names are
+/// no part of a key.
+fn layouts_of<M: PreTrainedModel>(config: &M::Config, own: &LayoutRules, transparent: HashSet<String>) -> LayoutRules {
+    own.clone().over(M::layouts(config)).over(LayoutRules::standard()).with_transparent(transparent)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use burn::tensor::DType;
 
+use super::applicable::UnusedConversion;
 use super::conversion::{ConversionProblem, with_shapes};
 use crate::patch::PatchReport;
 
@@ -37,6 +38,9 @@ pub struct LoadReport {
     /// Rules that were registered or given for this load, but did nothing, since the checkpoint has what they would
     /// make, or the model has no place for that.
     pub unused_rules: Vec<String>,
+    /// Conversions that are registered for a name that looks like one of the model's, or for a module class in it. They
+    /// apply to no part of it.
+    pub unused_conversions: Vec<UnusedConversion>,
     /// Why rules could not do what they should. Always an error.
     pub problems: Vec<ConversionProblem>,
 }
@@ -186,6 +190,9 @@ impl fmt::Display for LoadReport {
         for rule in &self.unused_rules {
             write!(formatter, "\nthe rule {rule} was not used")?;
         }
+        for unused in &self.unused_conversions {
+            write!(formatter, "\n{unused}")?;
+        }
 
         let tied = |tied: &'_ TiedKey| (tied.key.clone(), format!("`{}`", tied.source));
         for (title, keys) in [("tied", &self.tied), ("not tied, since the checkpoint has both", &self.untied)] {
@@ -203,7 +210,8 @@ impl fmt::Display for LoadReport {
         if !self.patches.is_empty() {
             write!(formatter, "\n{}", self.patches)?;
         }
-        if !self.patches.replaced.is_empty() && !(self.missing.is_empty() && self.mismatched.is_empty()) {
+        let fits = self.missing.is_empty() && self.mismatched.is_empty();
+        if !fits && !self.patches.replaced.is_empty() {
             write!(
                 formatter,
                 "\nif a replacement lays its weights out differently, register how they are made of those in the checkpoint \

@@ -104,6 +104,27 @@ fn putting_back_into_another_model_is_an_error() {
     let mut smaller = plain(&BertConfig { layers: 1, ..BertConfig::tiny() });
     let error = originals.put_back(&mut smaller).expect_err("has no such slot");
     assert!(matches!(error, PatchError::NoSlot { .. }), "{error}");
+    // nothing is lost by it
+    assert_eq!(attentions(&model), 1);
+    originals.put_back(&mut model).expect("is there");
+    assert_eq!(attentions(&model), 0);
+}
+
+#[test]
+fn putting_back_finds_slots_that_were_wrapped_since() {
+    let mut model = plain(&BertConfig::tiny());
+    let at = "layers.0.attention";
+    let inner =
+        replace_slots::<BertSelfAttention, _>(&mut model, at, |_, _| Slot::of(NoAttention {})).expect("replaces");
+    let outer = replace_slots::<BertLayer, _>(&mut model, "layers.0", |_, layer| {
+        Slot::of(WrappedLayer { original: layer.clone() })
+    })
+    .expect("replaces");
+    assert_eq!(attentions(&model), 1);
+    inner.put_back(&mut model).expect("is there, inside the wrapper");
+    assert_eq!(attentions(&model), 0);
+    outer.put_back(&mut model).expect("is there");
+    assert_eq!(attentions(&model), 1, "as it was when it was wrapped");
 }
 
 #[test]

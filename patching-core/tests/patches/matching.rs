@@ -97,22 +97,57 @@ fn the_report_says_why_a_key_replaced_nothing() {
         ("bertlayer", class::<Scaled<3>>()),
     ]);
     let expected = [
-        "`^BertLayer$` (for `Scaled`) matches `BertLayer`, but `BertLayer` came before it: a name beats expressions",
-        "`Layer` (for `Scaled`) is a name that no class in the model has; as an expression, `Layer$` would match `BertLayer`",
-        "`bertlayer` (for `Scaled`) matches nothing in the model; did you mean `BertLayer`?",
+        "`^BertLayer$` (for `Scaled<2>`) matches `BertLayer`, but `BertLayer` came before it: a name beats expressions",
+        "`Layer` (for `Scaled<3>`) is a name that no class in the model has; as an expression, `Layer$` would match `BertLayer`",
+        "`bertlayer` (for `Scaled<3>`) matches nothing in the model; did you mean `BertLayer`?",
     ];
     assert_eq!(lines(&beaten), expected);
     let twice = set([("Layer$", class::<Scaled<1>>()), ("^BertL", class::<Scaled<2>>())]);
     let expected =
-        ["`^BertL` (for `Scaled`) matches `BertLayer`, but `Layer$` came before it: it was registered first"];
+        ["`^BertL` (for `Scaled<2>`) matches `BertLayer`, but `Layer$` came before it: it was registered first"];
     assert_eq!(lines(&twice), expected);
 
     let report = twice.report(&crate::model::plain(&one_layer()));
     let first = report.unmatched.first().map(ToString::to_string).unwrap_or_default();
     assert!(
-        first.starts_with("`Layer$` (for `Scaled`) matches `BertLayer`, but the model was constructed without"),
+        first.starts_with("`Layer$` (for `Scaled<1>`) matches `BertLayer`, but the model was constructed without"),
         "{first}"
     );
+}
+
+/// Another crate's class of a name that is taken.
+mod other {
+    use burn::module::Module;
+    use burn::tensor::Tensor;
+    use patching_core::prelude::*;
+
+    #[derive(Module, Debug)]
+    pub struct BertLayer {}
+
+    #[module_class]
+    impl BertLayer {
+        pub fn new(_init: &Init) -> Self {
+            Self {}
+        }
+        pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+            x
+        }
+    }
+}
+
+#[test]
+fn a_name_means_the_class_that_the_replacement_is_for() {
+    let patches = set([("BertLayer", class::<Scaled<2>>())]);
+    let (slot, report) =
+        patches.apply(&device(), other::BertLayer::slot).expect("another class of the name is left alone");
+    assert!(slot.implementation::<other::BertLayer>().is_some());
+    assert_eq!(
+        report.to_string(),
+        "`BertLayer` (for `Scaled<2>`) stands in for another crate's `BertLayer` than that of the model, so it was left alone"
+    );
+    // an expression means all classes that it matches
+    let patches = set([("BertLayer$", class::<Scaled<2>>())]);
+    patches.apply(&device(), other::BertLayer::slot).expect_err("the replacement is not for this class");
 }
 
 #[test]
@@ -128,7 +163,7 @@ fn the_report_says_what_was_replaced_and_what_matched_nothing() {
     let report = BertModel::patch_plan(&one_layer(), &device(), &patches).expect("a plan");
     let expected = "`BertSelfAttention` replaced 1 of the model's slots\n  \
                     layers.0.attention.inner_self  BertSelfAttention -> NoAttention\n\
-                    `BertLayr` (for `Scaled`) matches nothing in the model; did you mean `BertLayer`?\n\
+                    `BertLayr` (for `Scaled<2>`) matches nothing in the model; did you mean `BertLayer`?\n\
                     `x` (for `the original`) matches nothing in the model";
     assert_eq!(report.to_string(), expected);
     assert_eq!(PatchSet::default().report(&crate::model::plain(&one_layer())).to_string(), "no patches");

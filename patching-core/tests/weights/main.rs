@@ -12,3 +12,4 @@ mod round_trip;
 mod saving;
 mod slots;
 mod ties;
+mod wrappers;

@@ -34,6 +34,14 @@ pub enum ConversionError {
         /// Names that look like it.
         near: Vec<String>,
     },
+    /// A name that two linked crates have built in mappings for.
+    #[error(
+        "two crates of this program have built in conversions of `{name}`, expected one; register those that are meant"
+    )]
+    BuiltInTwice {
+        /// The model type or class name.
+        name: String,
+    },
     /// A mapping registered for nothing.
     #[error("the name to register conversions for is empty, expected a model type or a class name")]
     EmptyName,

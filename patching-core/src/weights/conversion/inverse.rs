@@ -85,7 +85,7 @@ pub(crate) struct Known<'a> {
     pub(crate) loaded: Option<&'a LoadedLayout>,
     pub(crate) rules: &'a RuleSet,
     /// The parameters of the model as it is without patches, with their shapes as in a checkpoint.
-    pub(crate) unpatched: &'a dyn Fn() -> BTreeMap<String, Vec<usize>>,
+    pub(crate) unpatched: &'a dyn Fn() -> &'a BTreeMap<String, Vec<usize>>,
 }
 
 /// Makes the tensors of a checkpoint of the model's `tensors`.

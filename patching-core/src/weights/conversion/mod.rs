@@ -38,10 +38,10 @@ pub use transform::{IntoPatterns, WeightConverter, WeightRenaming, WeightTransfo
 
 pub(crate) use assembly::{Assembly, Piece, count};
 pub(crate) use inverse::{Known, Written, restore};
-pub(crate) use memory::{Base, LoadedLayout, Remembered, bases, common, meet, place, placed};
+pub(crate) use memory::{LoadedLayout, Remembered, common, remember};
 pub(crate) use problem::with_shapes;
 pub(crate) use recipe::{Recipe, are_equal};
-pub(crate) use registry::{built_in, registered};
+pub(crate) use registry::{built_in, is_built_in, registered, registered_names};
 pub(crate) use resolve::{Direct, Tensor, Wanted, resolve};
 pub(crate) use rules::RuleSet;
 pub(crate) use scatter::{Copying, strides};

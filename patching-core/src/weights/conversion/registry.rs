@@ -6,6 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::error::ConversionError;
 use super::mapping::ConversionMapping;
 use super::transform::WeightTransform;
+use crate::class::known_classes;
 use crate::names::near;
 
 static REGISTERED: RwLock<BTreeMap<String, ConversionMapping>> = RwLock::new(BTreeMap::new());
@@ -21,24 +22,26 @@ fn write() -> RwLockWriteGuard<'static, BTreeMap<String, ConversionMapping>> {
 
 /// A mapping that a family of models brings along, for a model type or class name.
 ///
+/// If it cannot be used, or another is built in for the same name, that is an error of each load and save it is for.
+///
 /// ```
-/// use patching_core::weights::{BuiltInConversion, ConversionMapping, WeightRenaming};
+/// use patching_core::weights::{BuiltInConversion, ConversionError, ConversionMapping, WeightRenaming};
 /// # use patching_core::__private::inventory;
 ///
-/// fn mapping() -> ConversionMapping {
-///     ConversionMapping::new([WeightRenaming::new("block_sparse_moe", "mlp")]).unwrap_or_default()
+/// fn mapping() -> Result<ConversionMapping, ConversionError> {
+///     ConversionMapping::new([WeightRenaming::new("block_sparse_moe", "mlp")])
 /// }
 /// inventory::submit! { BuiltInConversion::new("my_moe", mapping) }
 /// ```
 #[derive(Debug)]
 pub struct BuiltInConversion {
     name: &'static str,
-    mapping: fn() -> ConversionMapping,
+    mapping: fn() -> Result<ConversionMapping, ConversionError>,
 }
 
 impl BuiltInConversion {
     /// What `mapping` makes, for models of the type or the class `name`.
-    pub const fn new(name: &'static str, mapping: fn() -> ConversionMapping) -> Self {
+    pub const fn new(name: &'static str, mapping: fn() -> Result<ConversionMapping, ConversionError>) -> Self {
         Self { name, mapping }
     }
 }
@@ -51,7 +54,7 @@ inventory::collect!(BuiltInConversion);
 ///
 /// # Errors
 ///
-/// When `name` has a registered mapping already, or a rule cannot work. Nothing is registered then.
+/// When `name` is blank or has a registered mapping already, or a rule cannot work. Nothing is registered then.
 pub fn register_checkpoint_conversion_mapping(
     name: impl Into<String>,
     mapping: impl IntoIterator<Item = impl Into<WeightTransform>>,
@@ -63,17 +66,24 @@ pub fn register_checkpoint_conversion_mapping(
 ///
 /// # Errors
 ///
-/// When a rule cannot work, or `name` has a mapping that is not to be replaced. Nothing is registered then.
+/// When `name` is blank, a rule cannot work, or `name` has a mapping that is not to be replaced. Nothing is registered
+/// then.
 pub fn register_checkpoint_conversion_mapping_with(
     name: impl Into<String>,
     mapping: impl IntoIterator<Item = impl Into<WeightTransform>>,
     overwrite: bool,
 ) -> Result<(), ConversionError> {
     let name = name.into();
-    if name.is_empty() {
+    if name.trim().is_empty() {
         return Err(ConversionError::EmptyName);
     }
     let mapping = ConversionMapping::new(mapping)?;
+    if known_classes().any(|class| class.name == name) {
+        log::warn!(
+            "conversions are registered for `{name}`, which is a module class: they apply only if it is also the class name \
+             of a model"
+        );
+    }
     let mut registered = write();
     if !overwrite && registered.contains_key(&name) {
         return Err(ConversionError::AlreadyRegistered { name });
@@ -101,14 +111,38 @@ pub fn clear_checkpoint_conversion_mapping() {
 }
 
 /// The mapping for the model type or the class `name`: what was registered, else what a linked model brings along.
-pub fn get_checkpoint_conversion_mapping(name: &str) -> Option<ConversionMapping> {
-    registered(name).or_else(|| built_in(name))
+///
+/// # Errors
+///
+/// When nothing is registered, and what is built in cannot be used or is there twice.
+pub fn get_checkpoint_conversion_mapping(name: &str) -> Result<Option<ConversionMapping>, ConversionError> {
+    registered(name).map_or_else(|| built_in(name), |mapping| Ok(Some(mapping)))
 }
 
 pub(crate) fn registered(name: &str) -> Option<ConversionMapping> {
     read().get(name).cloned()
 }
 
-pub(crate) fn built_in(name: &str) -> Option<ConversionMapping> {
-    inventory::iter::<BuiltInConversion>().find(|known| known.name == name).map(|known| (known.mapping)())
+/// The names that mappings are registered for.
+pub(crate) fn registered_names() -> Vec<String> {
+    read().keys().cloned().collect()
+}
+
+fn built_in_for(name: &str) -> impl Iterator<Item = &'static BuiltInConversion> {
+    inventory::iter::<BuiltInConversion>().filter(move |known| known.name == name)
+}
+
+/// Whether something is built in for `name`.
+pub(crate) fn is_built_in(name: &str) -> bool {
+    built_in_for(name).next().is_some()
+}
+
+pub(crate) fn built_in(name: &str) -> Result<Option<ConversionMapping>, ConversionError> {
+    let mut known = built_in_for(name);
+    match (known.next(), known.next()) {
+        // which of them would come first is up to the linker
+        (Some(_), Some(_)) => Err(ConversionError::BuiltInTwice { name: name.to_owned() }),
+        (Some(only), None) => (only.mapping)().map(Some),
+        (None, _) => Ok(None),
+    }
 }

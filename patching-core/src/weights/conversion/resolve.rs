@@ -99,36 +99,41 @@ pub(crate) fn resolve(
 
     for (number, tensor) in tensors.iter().enumerate() {
         let (name, by) = renamed(&bound, tensor.key, &mut uses);
-        let member = bound.iter().enumerate().find_map(|(at, rule)| Some((at, rule.member(&name, Side::Sources)?)));
-        if let Some((at, (source, member))) = member
-            && let Some(rule) = bound.get(at)
-        {
+        // The first rule that takes the key and makes a parameter of it. Others that would take it have to do with the
+        // checkpoint all the same: the same rule may be registered for a class and for its model type.
+        let mut member = None;
+        for (at, rule) in bound.iter().enumerate() {
+            let Some((source, found)) = rule.member(&name, Side::Sources) else { continue };
             mark(&mut uses, at, |found| found.matched = true);
-            let group = GroupName::new(at, &member);
+            if member.is_some() {
+                continue;
+            }
+            let group = GroupName::new(at, &found);
             let makes_something = groups.contains_key(&group)
                 || (0..rule.converter().map_or(0, |converter| converter.targets.len()))
                     .any(|target| locate.find(&group.key(rule, Side::Targets, target, 0)).is_some());
-            if makes_something {
-                let place = match member.index {
-                    None => Some(0),
-                    Some(segment) => index(segment),
-                };
-                let itself = || locate.find(&name).or_else(|| locate.find(tensor.key)).is_some();
-                match place {
-                    Some(place) => {
-                        for rule in by.iter().chain([&at]) {
-                            mark(&mut uses, *rule, |found| found.used = true);
-                        }
-                        groups.entry(group).or_default().add(source, place, number, name != tensor.key);
-                        continue;
+            member = makes_something.then_some((at, source, found, group));
+        }
+        if let Some((at, source, member, group)) = member {
+            let place = match member.index {
+                None => Some(0),
+                Some(segment) => index(segment),
+            };
+            let itself = || locate.find(&name).or_else(|| locate.find(tensor.key)).is_some();
+            match place {
+                Some(place) => {
+                    for rule in by.iter().chain([&at]) {
+                        mark(&mut uses, *rule, |found| found.used = true);
                     }
-                    None if itself() => {}
-                    None => {
-                        let segment = member.index.unwrap_or_default().to_owned();
-                        let key = tensor.key.to_owned();
-                        resolution.problems.push(ConversionProblem::NotAnIndex { key, segment });
-                        continue;
-                    }
+                    groups.entry(group).or_default().add(source, place, number, name != tensor.key);
+                    continue;
+                }
+                None if itself() => {}
+                None => {
+                    let segment = member.index.unwrap_or_default().to_owned();
+                    let key = tensor.key.to_owned();
+                    resolution.problems.push(ConversionProblem::NotAnIndex { key, segment });
+                    continue;
                 }
             }
         }
@@ -171,8 +176,12 @@ fn renamed(bound: &[Bound<'_>], key: &str, uses: &mut [Use]) -> (String, Vec<usi
     let mut by = Vec::new();
     for (number, rule) in bound.iter().enumerate() {
         let changed = rule.renaming().and_then(|renaming| renaming.apply(rule.inner(&name)?));
-        if let Some(changed) = changed {
+        // one that an earlier renaming came before has to do with the key all the same
+        let takes = || rule.renaming().and_then(|renaming| renaming.apply(rule.inner(key)?)).is_some();
+        if changed.is_some() || takes() {
             mark(uses, number, |found| found.matched = true);
+        }
+        if let Some(changed) = changed {
             name = rule.outer(&changed);
             by.push(number);
         }
@@ -250,6 +259,7 @@ fn alike(rule: &Bound<'_>, tensors: &[Tensor<'_>]) -> Vec<String> {
         let runs: Vec<_> = runs.iter().map(String::as_str).collect();
         found.extend(near(pattern.text(), &runs));
     }
+    found.sort();
     found.dedup();
     found
 }

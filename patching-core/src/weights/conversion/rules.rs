@@ -42,6 +42,19 @@ struct Scoped {
     asked_for: bool,
 }
 
+impl Scoped {
+    /// Whether `rule` for keys under `path` is the same renaming, and one of the two is for a part of what the other is
+    /// for.
+    fn is_twin(&self, rule: &Rule, path: &str) -> bool {
+        let is_within = |inner: &str, outer: &str| {
+            outer.is_empty() || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        matches!((&self.rule.kind, &rule.kind), (RuleKind::Renaming(_), RuleKind::Renaming(_)))
+            && (is_within(path, &self.path) || is_within(&self.path, path))
+            && self.rule.transform.to_string() == rule.transform.to_string()
+    }
+}
+
 impl RuleSet {
     pub(crate) fn new(base_model_prefix: &str, config: &Value) -> Self {
         let base_model_prefix = base_model_prefix.trim_matches('.').to_owned();
@@ -49,10 +62,20 @@ impl RuleSet {
     }
 
     /// Adds the rules of `mapping` for keys under `path`.
+    ///
+    /// A renaming that is there already, of a mapping under another name of the same model, is not added again: all
+    /// renamings that match a key change it, and `mlp` to `mlp.inner` would do so twice.
     pub(crate) fn add(&mut self, mapping: &ConversionMapping, path: &str, asked_for: bool) {
-        let scoped =
-            mapping.rules().iter().map(|rule| Scoped { rule: Arc::clone(rule), path: path.to_owned(), asked_for });
-        self.rules.extend(scoped);
+        let earlier = self.rules.len();
+        for rule in mapping.rules() {
+            let twin = self.rules.iter_mut().take(earlier).find(|known| known.is_twin(rule, path));
+            match twin {
+                // for all keys that either of them is for
+                Some(twin) if path.len() < twin.path.len() => path.clone_into(&mut twin.path),
+                Some(_) => {}
+                None => self.rules.push(Scoped { rule: Arc::clone(rule), path: path.to_owned(), asked_for }),
+            }
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -11,13 +11,15 @@ use crate::weights::convert::converted;
 use crate::weights::error::SaveError;
 use crate::weights::layout::LayoutRules;
 use crate::weights::options::float_dtype;
-use crate::weights::parameters::Place;
+use crate::weights::parameters::{Layout, Place};
 use crate::weights::reader::{METADATA_KEY, to_file};
 
 /// One tensor to be saved. It holds the parameter's value, which shares its memory with the model.
 pub(super) struct Saved {
     pub(super) key: String,
     pub(super) path: String,
+    /// The path without variants of enums and what replacements add.
+    pub(super) name: String,
     pub(super) dtype: Dtype,
     /// As in the file.
     pub(super) shape: Vec<usize>,
@@ -81,7 +83,7 @@ impl Collect<'_> {
         if self.place.in_adapter() {
             return Err(SaveError::Adapter { path });
         }
-        let (key, operations) = self.place.layout(self.rules);
+        let Layout { name, key, operations } = self.place.layout(self.rules);
         if key == METADATA_KEY {
             return Err(SaveError::ReservedKey { key });
         }
@@ -99,7 +101,7 @@ impl Collect<'_> {
         let shape = shape.ok_or_else(|| SaveError::InvalidLayout { path: path.clone(), shape: in_model })?;
         let bytes = (shape.iter().product::<usize>() * stored.size()) as u64;
 
-        let (name, place) = (key.clone(), path.clone());
+        let (tensor_key, place) = (key.clone(), path.clone());
         let read = move |ranges: Option<&[Range<usize>]>| {
             let tensor = operations.iter().rev().fold(tensor.clone(), |tensor, operation| operation.apply(tensor));
             let tensor = match ranges {
@@ -111,10 +113,10 @@ impl Collect<'_> {
             let unread = |reason| SaveError::Tensor { path: place.clone(), reason };
             let data = data.map_err(|error| unread(error.to_string()))?;
             let from = data.dtype();
-            let failed = |reason| SaveError::Convert { key: name.clone(), from, to: stored, reason };
+            let failed = |reason| SaveError::Convert { key: tensor_key.clone(), from, to: stored, reason };
             converted(data, stored).map_err(failed)
         };
-        Ok(Saved { key, path, dtype, shape, bytes, float: stored.is_float(), read: Box::new(read) })
+        Ok(Saved { key, path, name, dtype, shape, bytes, float: stored.is_float(), read: Box::new(read) })
     }
 }
 

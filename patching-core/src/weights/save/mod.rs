@@ -163,7 +163,7 @@ fn without_tied<'a>(
 ) -> Result<Vec<&'a Saved>, SaveError> {
     let mut kept: Vec<_> = all.iter().collect();
     for (tied, source) in ties {
-        let find = |name: &String| all.iter().find(|tensor| tensor.path == *name || tensor.key == *name);
+        let find = |name: &String| all.iter().find(|tensor| [&tensor.key, &tensor.path, &tensor.name].contains(&name));
         let (Some(tied), Some(source)) = (find(tied), find(source)) else {
             continue;
         };

@@ -232,7 +232,10 @@ impl Module for Bag {
                 (key, any)
             })
             .collect();
-        Self { config, parameters, recorders: recorders.map(mapper) }
+        mapper.enter_module("recorders", "Struct:Bag");
+        let recorders = recorders.map(mapper);
+        mapper.exit_module("recorders", "Struct:Bag");
+        Self { config, parameters, recorders }
     }
 }
 

@@ -1,22 +1,28 @@
 //! Mappings by model type and class name.
 
 use patching_core::weights::{
-    BuiltInConversion, Concatenate, ConversionError, ConversionMapping, LoadOptions, PreTrainedModel, Transpose,
-    WeightConverter, WeightRenaming, get_checkpoint_conversion_mapping, register_checkpoint_conversion_mapping,
-    register_checkpoint_conversion_mapping_with, unregister_checkpoint_conversion_mapping,
+    BuiltInConversion, Concatenate, ConversionError, ConversionMapping, LoadError, LoadOptions, PreTrainedModel,
+    Transpose, WeightConverter, WeightRenaming, get_checkpoint_conversion_mapping,
+    register_checkpoint_conversion_mapping, register_checkpoint_conversion_mapping_with,
+    unregister_checkpoint_conversion_mapping,
 };
 
 use super::bag::{Bag, BagConfig, counting, folder, load, saved};
 use crate::support::tensors;
+use burn::tensor::Device;
 
 fn qkv() -> WeightConverter {
     WeightConverter::new(["q_proj", "k_proj", "v_proj"], "qkv_proj").with(Concatenate::dim(0))
 }
 
+fn found(name: &str) -> Option<ConversionMapping> {
+    get_checkpoint_conversion_mapping(name).expect("it can be used")
+}
+
 #[test]
 fn a_mapping_is_registered_once_unless_overwritten() {
     let name = "registry_once";
-    assert!(get_checkpoint_conversion_mapping(name).is_none());
+    assert!(found(name).is_none());
     register_checkpoint_conversion_mapping(name, [qkv()]).expect("the first");
     let error = register_checkpoint_conversion_mapping(name, [WeightRenaming::new("a", "b")]).expect_err("the second");
     assert_eq!(error, ConversionError::AlreadyRegistered { name: name.into() });
@@ -26,19 +32,21 @@ fn a_mapping_is_registered_once_unless_overwritten() {
     );
     let rules = [WeightRenaming::new("a", "b"), WeightRenaming::new("c", "d")];
     register_checkpoint_conversion_mapping_with(name, rules, true).expect("overwrites");
-    assert_eq!(get_checkpoint_conversion_mapping(name).expect("registered").to_string(), "`a` -> `b`\n`c` -> `d`");
+    assert_eq!(found(name).expect("registered").to_string(), "`a` -> `b`\n`c` -> `d`");
 
     // one wrong rule, and nothing changes
     let rules = [WeightRenaming::new("e", "f"), WeightRenaming::new("", "g")];
     assert!(register_checkpoint_conversion_mapping_with(name, rules, true).is_err());
-    assert_eq!(get_checkpoint_conversion_mapping(name).expect("registered").len(), 2);
+    assert_eq!(found(name).expect("registered").len(), 2);
     assert_eq!(unregister_checkpoint_conversion_mapping(name).expect("registered").len(), 2);
     let error = unregister_checkpoint_conversion_mapping(name).expect_err("is not registered any more").to_string();
     assert!(error.contains(name), "{error}");
-    assert_eq!(
-        register_checkpoint_conversion_mapping("", [qkv()]).expect_err("no name").to_string(),
-        "the name to register conversions for is empty, expected a model type or a class name"
-    );
+    for blank in ["", "  ", "\t"] {
+        assert_eq!(
+            register_checkpoint_conversion_mapping(blank, [qkv()]).expect_err("no name").to_string(),
+            "the name to register conversions for is empty, expected a model type or a class name"
+        );
+    }
 }
 
 #[test]
@@ -58,16 +66,100 @@ fn what_is_registered_for_the_model_type_applies() {
     assert_eq!(saved(&model), tensors(folder.path()));
 }
 
-fn built_in() -> ConversionMapping {
-    ConversionMapping::new([WeightRenaming::new("old", "new")]).expect("it works")
+fn built_in() -> Result<ConversionMapping, ConversionError> {
+    ConversionMapping::new([WeightRenaming::new("old", "new")])
+}
+fn wrong() -> Result<ConversionMapping, ConversionError> {
+    ConversionMapping::new([WeightRenaming::new("old", "")])
 }
 patching_core::__private::inventory::submit! { BuiltInConversion::new("registry_built_in", built_in) }
+patching_core::__private::inventory::submit! { BuiltInConversion::new("registry_wrong", wrong) }
+patching_core::__private::inventory::submit! { BuiltInConversion::new("registry_twice", built_in) }
+patching_core::__private::inventory::submit! { BuiltInConversion::new("registry_twice", built_in) }
+
+#[test]
+fn built_in_mappings_that_cannot_be_used_are_errors() {
+    let folder = folder(&[counting("new.a", &[1], 0)]);
+    for (name, expected) in [
+        (
+            "registry_wrong",
+            "the rule `old` -> `` cannot be used: the pattern `` is empty, expected one or more segments",
+        ),
+        (
+            "registry_twice",
+            "two crates of this program have built in conversions of `registry_twice`, expected one; register those that are \
+             meant",
+        ),
+    ] {
+        let config = BagConfig::new(&[("new.a", &[1])]).model_type(name);
+        let error = get_checkpoint_conversion_mapping(name).expect_err("it cannot be used");
+        assert_eq!(error.to_string(), expected);
+        let error = load(&config, folder.path(), &LoadOptions::new()).expect_err("it cannot be used");
+        assert!(matches!(&error, LoadError::Conversion(_)), "{error}");
+        let target = tempfile::tempdir().expect("a folder");
+        let error = Bag::on(&config, &Device::flex()).save_pretrained(target.path()).expect_err("it cannot be used");
+        assert_eq!(error.to_string(), expected);
+        // what is registered takes its place
+        register_checkpoint_conversion_mapping(name, [WeightRenaming::new("old", "new")]).expect("registers");
+        let old = super::bag::folder(&[counting("old.a", &[1], 0)]);
+        let (model, _) = load(&config, old.path(), &LoadOptions::new()).expect("loads");
+        assert_eq!(saved(&model), tensors(old.path()));
+        unregister_checkpoint_conversion_mapping(name).expect("is registered");
+    }
+}
+
+#[test]
+fn names_that_nothing_uses_are_told() {
+    let config = BagConfig::new(&[("qkv_proj", &[4])]).model_type("registry_vain");
+    let parts = folder(&[counting("q_proj", &[2], 0), counting("k_proj", &[1], 2), counting("v_proj", &[1], 3)]);
+    for name in ["registry_vian", "RegistryVain", "BagsModel", "registry_other"] {
+        register_checkpoint_conversion_mapping(name, [qkv()]).expect("registers");
+    }
+    let error = load(&config, parts.path(), &LoadOptions::new()).expect_err("the names are wrong");
+    let LoadError::Weights(report) = &error else { panic!("{error}") };
+    let told: Vec<_> = report.unused_conversions.iter().map(ToString::to_string).collect();
+    let vain = |name: &str, near: &str| {
+        format!("conversions registered for `{name}` are not used: this model has the name `{near}`")
+    };
+    let expected =
+        [vain("BagsModel", "BagModel"), vain("RegistryVain", "registry_vain"), vain("registry_vian", "registry_vain")];
+    assert_eq!(told, expected);
+    assert!(expected.iter().all(|line| error.to_string().contains(line)), "{error}");
+    // with rules of its own, a load looks at no names
+    let options = super::bag::converting([qkv()]);
+    let (_, report) = load(&config, parts.path(), &options).expect("loads");
+    assert_eq!(report.unused_conversions, []);
+    for name in ["registry_vian", "RegistryVain", "BagsModel", "registry_other"] {
+        unregister_checkpoint_conversion_mapping(name).expect("is registered");
+    }
+}
+
+#[test]
+fn options_for_a_construction_are_no_options_for_weights_alone() {
+    let config = BagConfig::new(&[("a", &[1])]);
+    let folder = folder(&[counting("a", &[1], 0)]);
+    let refused = |options: LoadOptions| {
+        let error = load(&config, folder.path(), &options).expect_err("it is constructed already").to_string();
+        let (names, rest) = error.split_once(" of the load options ").expect("it says which");
+        assert_eq!(rest, "can only be chosen when a model is constructed; use `from_pretrained_with`");
+        names.to_owned()
+    };
+    let patches = patching_core::patch::PatchSet::default();
+    assert_eq!(refused(LoadOptions::new().patches(patches.clone())), "`patches`");
+    let both = LoadOptions::new().experts_implementation("eager").attn_implementation("eager");
+    assert_eq!(refused(both), "`attn_implementation`, `experts_implementation`");
+    // where the model is constructed they are followed
+    let text = serde_json::to_string(&config).expect("JSON");
+    std::fs::write(folder.path().join("config.json"), text).expect("writes");
+    let options = LoadOptions::new().patches(patches).attn_implementation("eager");
+    Bag::from_pretrained_with(folder.path(), &Device::flex(), &options).expect("loads");
+}
 
 #[test]
 fn a_registered_mapping_takes_the_place_of_a_built_in_one() {
     let name = "registry_built_in";
     let config = BagConfig::new(&[("new.a", &[1])]).model_type(name);
-    assert_eq!(get_checkpoint_conversion_mapping(name).expect("built in").to_string(), "`old` -> `new`");
+    assert_eq!(found(name).expect("built in").to_string(), "`old` -> `new`");
     let old = folder(&[counting("old.a", &[1], 0)]);
     let (model, report) = load(&config, old.path(), &LoadOptions::new()).expect("loads");
     assert_eq!(report.renamed.len(), 1);

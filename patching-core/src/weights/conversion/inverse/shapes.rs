@@ -11,11 +11,11 @@ type Shapes = Vec<Vec<Vec<usize>>>;
 /// The shapes of the sources, given those of the targets; `key` names a source.
 ///
 /// Sizes that were joined come from the rule, else from the model without patches; they are never guessed.
-pub(super) fn source_shapes(
+pub(super) fn source_shapes<'a>(
     converter: &Converter,
     targets: Shapes,
     key: &dyn Fn(usize, usize) -> String,
-    unpatched: &dyn Fn() -> BTreeMap<String, Vec<usize>>,
+    unpatched: &dyn Fn() -> &'a BTreeMap<String, Vec<usize>>,
 ) -> Result<Shapes, String> {
     let unknown = converter.operations.iter().any(|operation| {
         matches!(operation, ConversionOperation::Concatenate(Concatenate { parts: Parts::Unknown, .. }))
