@@ -1,5 +1,5 @@
 use super::{
-    AnyModel, AutoError, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, Family, Head, InputError,
+    AutoError, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, Family, Head, InputError,
     NamedInputs,
 };
 use crate::ForwardError;
@@ -11,6 +11,21 @@ use patching_core::prelude::*;
 use patching_core::weights::{LoadOptions, LoadReport, SaveError, SaveOptions, SaveReport};
 use std::path::Path;
 use thiserror::Error;
+
+/// A checkpoint as what it was saved from: the head is known when the program runs, as the family is.
+///
+/// For programs that take any checkpoint: inputs have names ([`NamedInputs`]), and an output is the tuple of what is
+/// present. Each variant holds what can do more. The whole is a module, as [`AutoModel`] is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AnyModel {
+    /// Without a head.
+    Base(AutoModel),
+    /// A language model.
+    CausalLM(AutoModelForCausalLM),
+    /// A classifier of sequences.
+    SequenceClassification(AutoModelForSequenceClassification),
+}
 
 /// Why a model of any kind did not run.
 #[derive(Debug, Error)]
@@ -37,6 +52,29 @@ macro_rules! each {
 }
 
 impl AnyModel {
+    /// Loads the checkpoint in the folder `dir` into the class that its `architectures` name first.
+    ///
+    /// # Errors
+    ///
+    /// When that class is not known, or the checkpoint cannot be loaded.
+    pub fn from_pretrained(dir: impl AsRef<Path>, device: &Device) -> Result<Self, AutoError> {
+        Self::from_pretrained_with(dir, device, &LoadOptions::default()).map(|(model, _)| model)
+    }
+
+    /// [`from_pretrained`](Self::from_pretrained) with options and a report.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pretrained`](Self::from_pretrained), less what the options allow.
+    pub fn from_pretrained_with(
+        dir: impl AsRef<Path>,
+        device: &Device,
+        options: &LoadOptions,
+    ) -> Result<(Self, LoadReport), AutoError> {
+        let dir = dir.as_ref();
+        Self::from_pretrained_as(dir, Head::of(dir)?, device, options)
+    }
+
     /// Loads the checkpoint in the folder `dir` into the class of its family that has `head`.
     ///
     /// # Errors

@@ -37,9 +37,9 @@ mod named;
 mod outputs;
 mod select;
 
-pub use any::RunError;
+pub use any::{AnyModel, RunError};
 pub use error::AutoError;
-pub use models::{AnyModel, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification};
+pub use models::{AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification};
 pub use named::{InputError, NamedInputs};
 pub use outputs::{AutoCaptures, AutoCausalLMOutput, AutoModelOutput, AutoSequenceClassifierOutput};
 pub use select::{Family, Head};

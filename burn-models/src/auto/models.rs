@@ -1,4 +1,4 @@
-use super::{AutoCaptures, AutoCausalLMOutput, AutoError, AutoModelOutput, AutoSequenceClassifierOutput, Family, Head};
+use super::{AutoCaptures, AutoCausalLMOutput, AutoError, AutoModelOutput, AutoSequenceClassifierOutput, Family};
 use crate::config::{self, DecoderConfig, GeneralConfig, TokenIds};
 use crate::generation::{self, GenerateError, GenerateOutput, GenerationConfig, Step};
 use crate::layers::experts::DEFAULT_EXPERTS;
@@ -373,44 +373,4 @@ fn keys_of<M: CanRecordOutputs>(_: &M) -> Vec<&'static str> {
     let mut keys: Vec<&'static str> = M::RECORDERS.iter().map(|recorder| recorder.key()).collect();
     keys.dedup();
     keys
-}
-
-/// A checkpoint as what it was saved from: the head is known when the program runs, as the family is.
-///
-/// For programs that take any checkpoint: inputs have names ([`NamedInputs`](super::NamedInputs)), and an output is the
-/// tuple of what is present. Each variant holds what can do more. The whole is a module, as [`AutoModel`] is.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum AnyModel {
-    /// Without a head.
-    Base(AutoModel),
-    /// A language model.
-    CausalLM(AutoModelForCausalLM),
-    /// A classifier of sequences.
-    SequenceClassification(AutoModelForSequenceClassification),
-}
-
-impl AnyModel {
-    /// Loads the checkpoint in the folder `dir` into the class that its `architectures` name first.
-    ///
-    /// # Errors
-    ///
-    /// When that class is not known, or the checkpoint cannot be loaded.
-    pub fn from_pretrained(dir: impl AsRef<Path>, device: &Device) -> Result<Self, AutoError> {
-        Self::from_pretrained_with(dir, device, &LoadOptions::default()).map(|(model, _)| model)
-    }
-
-    /// [`from_pretrained`](Self::from_pretrained) with options and a report.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_pretrained`](Self::from_pretrained), less what the options allow.
-    pub fn from_pretrained_with(
-        dir: impl AsRef<Path>,
-        device: &Device,
-        options: &LoadOptions,
-    ) -> Result<(Self, LoadReport), AutoError> {
-        let dir = dir.as_ref();
-        Self::from_pretrained_as(dir, Head::of(dir)?, device, options)
-    }
 }
