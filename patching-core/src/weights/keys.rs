@@ -45,6 +45,16 @@ impl PrefixChange {
         Self { prefix: (!prefix.is_empty()).then(|| format!("{prefix}.")) }
     }
 
+    /// Whether all of `keys` begin with the prefix.
+    pub(crate) fn is_on_all<'k>(&self, mut keys: impl Iterator<Item = &'k str>) -> bool {
+        self.prefix.as_ref().is_some_and(|prefix| keys.all(|key| key.starts_with(prefix.as_str())))
+    }
+
+    /// Whether any of `keys` begins with the prefix.
+    pub(crate) fn is_on_any<'k>(&self, mut keys: impl Iterator<Item = &'k str>) -> bool {
+        self.prefix.as_ref().is_some_and(|prefix| keys.any(|key| key.starts_with(prefix.as_str())))
+    }
+
     /// What `key` may be called in the other kind of model.
     pub(crate) fn candidates(&self, key: &str) -> Vec<String> {
         let Some(prefix) = &self.prefix else {

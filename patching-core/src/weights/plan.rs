@@ -89,6 +89,10 @@ impl LoadPlan {
             unused_rules: resolution.unused,
             ..LoadReport::default()
         };
+        // A file with the prefix on every key, and nothing else, is this model's own, as some are published: it is saved
+        // so again. One with more than that is a head's.
+        let is_own = unexpected.is_empty() && change.is_on_all(stored.iter().map(|tensor| tensor.key));
+        let is_prefixed = is_own && !change.is_on_any(wanted.keys().copied());
         let mut recipes = Vec::new();
         let mut sources = BTreeMap::<&str, usize>::new();
         let mut layout = LoadedLayout { bases: model.bases.clone(), ..LoadedLayout::default() };
@@ -101,9 +105,10 @@ impl LoadPlan {
             if tensor.key != known {
                 report.renamed.push(RenamedKey { from: tensor.key.to_owned(), to: known.to_owned() });
             }
-            if *renamed {
+            if *renamed || is_prefixed {
+                let key = if is_prefixed { tensor.key.to_owned() } else { own_key.clone() };
                 layout.made.push(Remembered {
-                    sources: vec![(own_key.clone(), tensor.shape.to_vec())],
+                    sources: vec![(key, tensor.shape.to_vec())],
                     targets: vec![(known.to_owned(), Assembly::whole(0, tensor.shape.to_vec()))],
                     operations: Vec::new(),
                 });
@@ -128,6 +133,7 @@ impl LoadPlan {
                     dtype: first.dtype(),
                 });
             }
+            let in_file = keys.clone();
             report.converted.push(ConvertedKey {
                 sources: keys,
                 targets: made.targets.iter().map(|(key, _)| key.clone()).collect(),
@@ -135,8 +141,9 @@ impl LoadPlan {
             });
             if made.complete {
                 let shapes = tensors.iter().map(|tensor| tensor.shape.to_vec());
+                let own_keys = if is_prefixed { in_file } else { made.own_keys };
                 layout.made.push(Remembered {
-                    sources: made.own_keys.into_iter().zip(shapes).collect(),
+                    sources: own_keys.into_iter().zip(shapes).collect(),
                     targets: made.targets,
                     operations: made.operations,
                 });

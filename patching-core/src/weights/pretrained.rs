@@ -26,6 +26,9 @@ use crate::patch::{PatchReport, PatchSet, get_patch_mapping, patch_output_record
 
 /// A model that loads and saves Hugging Face checkpoints.
 ///
+/// What a load made of the checkpoint's tensors is remembered in the field `recorders: OutputRecorders` of the base model, so
+/// that saving gives the same file back. A model without that field is saved by the rules alone.
+///
 /// The fields of the model and of its layers are named as the checkpoint's keys; what Burn's own layers call or lay
 /// out differently is known (see [`LayoutRules::standard`]).
 pub trait PreTrainedModel: Module + ModuleDisplay + 'static {

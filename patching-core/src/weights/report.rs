@@ -251,6 +251,11 @@ fn alike(missing: &[MissingKey]) -> Vec<(String, String)> {
     lines
 }
 
+/// A segment; a number as a star.
+fn starred(segment: &str) -> &str {
+    if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) { "*" } else { segment }
+}
+
 /// What was made, and of what, in words that are the same for all layers.
 fn made_of(ConvertedKey { sources, targets, operations }: &ConvertedKey) -> (String, String) {
     let last = |key: &String| {
@@ -258,7 +263,7 @@ fn made_of(ConvertedKey { sources, targets, operations }: &ConvertedKey) -> (Str
         around.map_or_else(|| key.clone(), |[_, after]| after.trim_start_matches('.').to_owned())
     };
     let mut parts: Vec<_> =
-        sources.iter().map(|key| last(key).replace(|next: char| next.is_ascii_digit(), "*")).collect();
+        sources.iter().map(|key| last(key).split('.').map(starred).collect::<Vec<_>>().join(".")).collect();
     parts.dedup();
     parts.sort();
     parts.dedup();

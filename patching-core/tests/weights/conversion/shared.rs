@@ -37,3 +37,23 @@ fn a_rule_without_a_target_does_not_stand_before_one_with() {
         WeightConverter::new(["a.left", "a.right"], "a.nowhere").with(Concatenate::dim(0)).into();
     assert_eq!(unused(vec![none, fuse("both"), rename]).len(), 1);
 }
+
+#[test]
+fn a_file_with_the_prefix_on_every_key_is_saved_with_it() {
+    let config = BagConfig::new(&[("a.both", &[3]), ("norm", &[1])]);
+    let stored =
+        || vec![counting("model.a.left", &[1], 1), counting("model.a.right", &[2], 2), counting("model.norm", &[1], 4)];
+    let rules = || LoadOptions::new().conversions(mapping(vec![fuse("both")]));
+    let prefixed = folder(&stored());
+    let (bag, report) = load(&config, prefixed.path(), &rules()).expect("loads");
+    assert_eq!(report.renamed.len(), 1, "{report}");
+    assert_eq!(saved(&bag), tensors(prefixed.path()));
+
+    // one with more than that is the file of a head, and this is not the head
+    let mut all = stored();
+    all.push(counting("score", &[2], 9));
+    let of_head = folder(&all);
+    let (bag, _) = load(&config, of_head.path(), &rules()).expect("loads");
+    let keys: Vec<_> = saved(&bag).into_keys().collect();
+    assert_eq!(keys, ["a.left", "a.right", "norm"]);
+}
