@@ -370,3 +370,27 @@ fn early_exit_checks_what_ran() {
         assert_eq!(run(3, [3, 2, 2, 1], wanted(0)), ignored(0), "{key}");
     }
 }
+
+/// A decoder of one's own, out of a family's parts: what ends its context is what checks its routers.
+#[test]
+fn a_decoder_of_ones_own_checks_its_routers() {
+    let device = device();
+    let plain: MixtralForCausalLM = Case::new("mixtral").load(&device);
+    let patches = PatchSet::new([("MixtralTopKRouter", class::<StubbornRouter>())]).expect("valid");
+    let stubborn = MixtralForCausalLM::new(plain.config(), &patches.init(&device));
+    let run = |model: &MixtralForCausalLM| {
+        let ids = Tensor::<2, Int>::from_data([[5, 6, 7]], &device);
+        let routing = ExpertRouting::from_array(&[3_u8, 2, 2, 1].repeat(3), [3, 2, 2], EXPERTS).expect("valid");
+        let (inputs, kwargs) = (TextInputs::new(ids).expert_routing(routing), ForwardKwargs::new());
+        let base = &model.model;
+        let (mut x, mut context) =
+            LayerContext::for_decoder(model.config(), &base.embed_tokens, inputs, &kwargs).expect("fits");
+        context.set_rotary(base.rotary_emb.forward(context.position_ids(), x.dtype()));
+        for layer in &base.layers {
+            x = layer.forward(x, &mut context);
+        }
+        context.finish().map(|cache| cache.map(|cache| cache.sequence_length()))
+    };
+    assert_eq!(run(&plain), Ok(Some(3)));
+    assert_eq!(run(&stubborn), Err(RoutingError::Ignored { layer: 0 }));
+}
