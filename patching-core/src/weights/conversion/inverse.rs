@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use self::shapes::source_shapes;
+use self::shapes::{Unknown, source_shapes};
 use super::assembly::{Assembly, count};
 use super::memory::{LoadedLayout, Remembered};
 use super::problem::{ConversionProblem, with_shapes};
@@ -38,9 +38,31 @@ pub enum RestoreError {
         /// Why not.
         reason: String,
     },
-    /// A renaming that cannot be undone.
-    #[error("the rule {rule} cannot be undone: {reason}; say how with `WeightRenaming::with_inverse`")]
+    /// A parameter that an operation cannot have made.
+    #[error(
+        "`{key}` {shape:?} cannot be undone by the rule {rule}: {operation}: {reason}; correct the rule, or save with \
+         `CheckpointLayout::Model`"
+    )]
+    Operation {
+        /// The parameter's key.
+        key: String,
+        /// Its shape, as in a checkpoint.
+        shape: Vec<usize>,
+        /// The rule.
+        rule: String,
+        /// The operation.
+        operation: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A renaming that may have made a key, and that cannot be undone.
+    #[error(
+        "the rule {rule} cannot be undone for `{key}`: {reason}; say how with `WeightRenaming::with_inverse`, or save with \
+         `CheckpointLayout::Model`"
+    )]
     NoInverse {
+        /// The key.
+        key: String,
         /// The rule.
         rule: String,
         /// Why not.
@@ -341,13 +363,16 @@ fn propose(tensors: &[&Tensor<'_>], known: &Known<'_>) -> Result<Vec<Proposed>, 
         let shapes =
             targets.values().map(|items| items.values().map(|tensor| tensor.shape.to_vec()).collect()).collect();
         let key = |source: usize, index: usize| name.key(rule, Side::Sources, source, index);
-        let shapes = source_shapes(converter, shapes, &key, known.unpatched).map_err(|reason| {
+        let shapes = source_shapes(converter, shapes, &key, known.unpatched).map_err(|unknown| {
             let first = all().next();
-            RestoreError::Sizes {
-                key: first.map_or_else(String::new, |tensor| tensor.key.to_owned()),
-                shape: first.map_or_else(Vec::new, |tensor| tensor.shape.to_vec()),
-                rule: rule.rule.transform.to_string(),
-                reason,
+            let key = first.map_or_else(String::new, |tensor| tensor.key.to_owned());
+            let shape = first.map_or_else(Vec::new, |tensor| tensor.shape.to_vec());
+            let rule = rule.rule.transform.to_string();
+            match unknown {
+                Unknown::Sizes(reason) => RestoreError::Sizes { key, shape, rule, reason },
+                Unknown::Operation { operation, reason } => {
+                    RestoreError::Operation { key, shape, rule, operation, reason }
+                }
             }
         })?;
         let dtype = all().next().map(|tensor| tensor.dtype.clone()).unwrap_or_default();
@@ -375,7 +400,7 @@ fn undo_renamings(bound: &[Bound<'_>], key: &mut String) -> Result<(), RestoreEr
             Err(_) if rule.rule.optional => {}
             Err(reason) => {
                 let (rule, reason) = (rule.rule.transform.to_string(), reason.to_owned());
-                return Err(RestoreError::NoInverse { rule, reason });
+                return Err(RestoreError::NoInverse { key: key.clone(), rule, reason });
             }
         }
     }
