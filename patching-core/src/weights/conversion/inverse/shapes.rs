@@ -11,7 +11,7 @@ pub(super) enum Unknown {
     /// Nothing tells the sizes of what was joined, or what was said of them is wrong.
     Sizes(String),
     /// An operation cannot have made such tensors.
-    Operation { operation: String, reason: String },
+    Operation(String),
 }
 
 /// Shapes by pattern and index.
@@ -54,9 +54,8 @@ pub(super) fn source_shapes<'a>(
 }
 
 fn before(operation: &ConversionOperation, mut shapes: Shapes, inputs: usize) -> Result<Shapes, Unknown> {
-    let outside = |dim: usize, shape: &[usize]| Unknown::Operation {
-        operation: operation.to_string(),
-        reason: format!("there is no dimension {dim} in {shape:?}"),
+    let outside = |dim: usize, shape: &[usize]| {
+        Unknown::Operation(format!("{operation}: there is no dimension {dim} in {shape:?}"))
     };
     let unequal = |reason: String| Unknown::Sizes(format!("{operation}: {reason}"));
     match operation {
