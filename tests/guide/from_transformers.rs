@@ -141,8 +141,7 @@ pub mod defining {
         let (device, folder) = (Device::flex(), "models/tiny-decoder");
         register_patch_mapping([("LlamaAttention", class::<CustomLlamaAttention>())])?;
         let model = AutoModelForCausalLM::from_pretrained(folder, &device)?;
-        let AutoModelForCausalLM::Llama(model) = model else { panic!("a Llama") };
-        let (path, attention) = &slots::<LlamaAttention, _>(&*model)[0];
+        let (path, attention) = &slots::<LlamaAttention, _>(&model)[0];
         assert_eq!(path, "model.layers.0.self_attn");
         assert!(attention.implementation::<CustomLlamaAttention>().is_some());
         clear_patch_mapping();

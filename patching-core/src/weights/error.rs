@@ -257,6 +257,9 @@ pub enum SaveError {
     /// The parameters cannot be brought back into the layout of a checkpoint.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// Rules for a save in the model's own layout.
+    #[error("`CheckpointLayout::Model` undoes no conversions, but the options give some; choose one of the two")]
+    ConversionsInModelLayout,
     /// Two tensors of one name.
     #[error("two tensors would have the key `{key}`")]
     DuplicateKey {

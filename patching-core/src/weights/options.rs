@@ -205,7 +205,7 @@ pub enum CheckpointLayout {
     /// Those that the rules make the parameters of, whatever layout the model was loaded from: of a mixture of experts a
     /// tensor for each expert, also if they came in one.
     Published,
-    /// The parameters of the model, under their own names.
+    /// The parameters of the model, under their own names. Conversions cannot be given along.
     Model,
 }
 
@@ -295,7 +295,8 @@ impl SaveOptions {
         self
     }
 
-    /// Undoes the rules of `mapping`, whatever the model was loaded by, or is registered or built in.
+    /// Undoes the rules of `mapping`, whatever the model was loaded by, or is registered or built in. With
+    /// [`CheckpointLayout::Model`], which undoes none, that is an error.
     #[must_use]
     pub fn conversions(mut self, mapping: impl Into<Option<ConversionMapping>>) -> Self {
         self.conversions = mapping.into();

@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use burn::tensor::{DType, FloatDType};
 
-use super::conversion::{
-    Assembly, Direct, LoadedLayout, Recipe, Remembered, RuleSet, Tensor, Wanted, are_equal, resolve,
-};
+use super::conversion::{Assembly, Direct, LoadedLayout, Recipe, Remembered, RuleSet, Tensor, Wanted, resolve};
 use super::error::LoadError;
 use super::keys::{PrefixChange, near};
 use super::layout::Operation;
 use super::options::{LoadOptions, float_dtype};
 use super::parameters::{Parameter, ParameterKind};
 use super::reader::Checkpoint;
-use super::report::{CastKey, CastReason, ConvertedKey, LoadReport, MismatchedKey, MissingKey, RenamedKey, TiedKey};
+use super::report::{CastKey, CastReason, ConvertedKey, LoadReport, MismatchedKey, MissingKey, RenamedKey};
+use super::tie::{imply, resolve_ties, tie_sources};
 
 /// Missing keys that near matches are looked for; for all of those of a large model it would take long.
 const COMPARED: usize = 20;
@@ -157,7 +156,7 @@ impl LoadPlan {
                 report.tied.push(imply(own, source, &mut sources, &mut recipes, checkpoint)?);
             }
         }
-        tie(&ties, &mut sources, &recipes, checkpoint, &mut report)?;
+        tie_sources(&ties, &mut sources, &recipes, checkpoint, &mut report)?;
 
         let mut targets = HashMap::with_capacity(model.parameters.len());
         let mut used = BTreeSet::new();
@@ -174,6 +173,7 @@ impl LoadPlan {
                     key: parameter.key.clone(),
                     shape: parameter.file_shape.clone(),
                     near,
+                    taken_for: taken_for(key, &sources, &recipes, checkpoint),
                 });
                 continue;
             };
@@ -213,120 +213,14 @@ fn by_key(parameters: &[Parameter]) -> Result<BTreeMap<&str, &Parameter>, LoadEr
     Ok(by_key)
 }
 
-/// The pairs of tied parameters as keys; they may be given as paths.
-pub(crate) fn resolve_ties<'a>(
-    ties: &[(String, String)],
-    parameters: &'a [Parameter],
-    by_key: &BTreeMap<&'a str, &'a Parameter>,
-) -> Result<Vec<(&'a Parameter, &'a Parameter)>, LoadError> {
-    let invalid = |(tied, source): &(String, String), reason: String| LoadError::InvalidTie {
-        tied: tied.clone(),
-        source_path: source.clone(),
-        reason,
-    };
-    let find = |name: &str| {
-        let by_path = || parameters.iter().find(|parameter| parameter.path == name || parameter.name == name);
-        by_key.get(name).copied().or_else(by_path)
-    };
-    let mut resolved = Vec::with_capacity(ties.len());
-    for pair in ties {
-        let absent = |name: &str| {
-            let keys: Vec<_> = by_key.keys().copied().collect();
-            let near = super::report::quoted(&near(name, &keys));
-            let near = if near.is_empty() { near } else { format!("; it has {near}") };
-            invalid(pair, format!("the model has no parameter `{name}`{near}"))
-        };
-        let tied = find(&pair.0).ok_or_else(|| absent(&pair.0))?;
-        let source = find(&pair.1).ok_or_else(|| absent(&pair.1))?;
-        if tied.kind != source.kind || tied.file_shape != source.file_shape {
-            let shapes = format!("their shapes are {:?} and {:?}", tied.file_shape, source.file_shape);
-            return Err(invalid(pair, shapes));
-        }
-        resolved.push((tied, source));
+/// The parameters that are made of the tensor `key`, if the checkpoint has one.
+fn taken_for(key: &str, sources: &BTreeMap<&str, usize>, recipes: &[Recipe], checkpoint: &Checkpoint) -> Vec<String> {
+    if checkpoint.get(key).is_none() {
+        return Vec::new();
     }
-    Ok(resolved)
-}
-
-/// Gives tied parameters without a tensor of their own that of another of their group.
-///
-/// As the reference does: whichever of them the checkpoint has is taken for all; where it has several, they are tied
-/// if they are equal and left alone if they are not.
-fn tie<'a>(
-    ties: &[(&'a Parameter, &'a Parameter)],
-    sources: &mut BTreeMap<&'a str, usize>,
-    recipes: &[Recipe],
-    checkpoint: &Checkpoint,
-    report: &mut LoadReport,
-) -> Result<(), LoadError> {
-    let equal = |one: usize, other: usize| match (recipes.get(one), recipes.get(other)) {
-        (Some(one), Some(other)) => are_equal(one, other, checkpoint),
-        _ => Ok(false),
-    };
-    for group in groups(ties) {
-        let Some(&main) = group.iter().find(|key| sources.contains_key(**key)) else {
-            continue;
-        };
-        let Some(&shared) = sources.get(main) else {
-            continue;
-        };
-        for &key in group.iter().filter(|key| **key != main) {
-            let tied = TiedKey { key: key.to_owned(), source: main.to_owned() };
-            match sources.get(key) {
-                Some(&own) if !equal(own, shared)? => report.untied.push(tied),
-                _ => {
-                    sources.insert(key, shared);
-                    report.tied.push(tied);
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Makes the tensor `own`, which has no parameter, serve for the parameter `main` if that has none, and checks that it
-/// could otherwise.
-fn imply<'a>(
-    own: &str,
-    main: &'a str,
-    sources: &mut BTreeMap<&'a str, usize>,
-    recipes: &mut Vec<Recipe>,
-    checkpoint: &Checkpoint,
-) -> Result<TiedKey, LoadError> {
-    let recipe = Recipe::plain(own, checkpoint)?;
-    match sources.get(main).and_then(|&shared| recipes.get(shared)) {
-        Some(shared) if !are_equal(&recipe, shared, checkpoint)? => {
-            Err(LoadError::Untied { key: own.to_owned(), source_key: shared.name().to_owned() })
-        }
-        Some(_) => Ok(TiedKey { key: own.to_owned(), source: main.to_owned() }),
-        None => {
-            sources.insert(main, recipes.len());
-            recipes.push(recipe);
-            Ok(TiedKey { key: main.to_owned(), source: own.to_owned() })
-        }
-    }
-}
-
-/// Keys that are to have one value, the source of all of them first.
-fn groups<'a>(ties: &[(&'a Parameter, &'a Parameter)]) -> Vec<Vec<&'a str>> {
-    let mut groups = Vec::<Vec<&str>>::new();
-    for (tied, source) in ties {
-        let (tied, source) = (tied.key.as_str(), source.key.as_str());
-        let at = groups.iter().position(|group| group.contains(&source));
-        let of_tied = groups.iter().position(|group| group.contains(&tied));
-        match (at, of_tied) {
-            (Some(at), Some(other)) if at != other => {
-                let moved = std::mem::take(&mut groups[other]);
-                groups[at].extend(moved);
-            }
-            (Some(_), Some(_)) => {}
-            (Some(at), None) => groups[at].push(tied),
-            (None, Some(other)) => groups[other].insert(0, source),
-            (None, None) if tied != source => groups.push(vec![source, tied]),
-            (None, None) => {}
-        }
-    }
-    groups.retain(|group| !group.is_empty());
-    groups
+    let is_made_of =
+        |at: &usize| recipes.get(*at).is_some_and(|recipe| recipe.sources.iter().any(|source| source == key));
+    sources.iter().filter(|(_, at)| is_made_of(at)).map(|(&target, _)| target.to_owned()).collect()
 }
 
 /// Whether a stored tensor fits a parameter: the steps, the element type it gets, and the conversion to report.

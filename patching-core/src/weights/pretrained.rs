@@ -221,7 +221,11 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     ///
     /// # Errors
     ///
-    /// When a file cannot be written, or a parameter has no form in a checkpoint.
+    /// When a file cannot be written, and when a parameter has no form in a checkpoint: its element type is none of
+    /// safetensors, it belongs to an adapter, or two have one key. Of conversions ([`SaveError::Restore`]), when what was
+    /// joined cannot be divided because nothing tells the sizes, an operation or a renaming cannot be undone, parameters
+    /// that were one tensor have different element types by now, and when what the rules make of the model would not
+    /// load again. Nothing is written then; [`CheckpointLayout::Model`] saves without conversions.
     fn save_pretrained(&self, dir: impl AsRef<Path>) -> Result<SaveReport, SaveError> {
         self.save_pretrained_with(dir, &SaveOptions::default())
     }
@@ -230,7 +234,8 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     ///
     /// # Errors
     ///
-    /// As [`save_pretrained`](Self::save_pretrained).
+    /// As [`save_pretrained`](Self::save_pretrained), and when the options contradict each other or convert elements to a
+    /// type that cannot hold them.
     fn save_pretrained_with(&self, dir: impl AsRef<Path>, options: &SaveOptions) -> Result<SaveReport, SaveError> {
         let config = self.config();
         let Survey { slots: _, bases, transparent } = survey(self);
@@ -238,6 +243,9 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         let ties = Self::tied_parameters(config);
         let facts = save::Facts { class_name: Self::CLASS_NAME, ties: &ties, layouts: &layouts };
         if options.layout == CheckpointLayout::Model {
+            if options.conversions.is_some() {
+                return Err(SaveError::ConversionsInModelLayout);
+            }
             return save::save(self, config, &facts, None, dir.as_ref(), options);
         }
         let remembers = options.conversions.is_none() && options.layout == CheckpointLayout::Original;

@@ -67,6 +67,8 @@ pub struct MissingKey {
     pub shape: Vec<usize>,
     /// Unexpected keys that look alike.
     pub near: Vec<String>,
+    /// Parameters that rules made of the tensor that has this key.
+    pub taken_for: Vec<String>,
 }
 
 /// A parameter whose tensor in the checkpoint does not fit.
@@ -163,7 +165,13 @@ impl fmt::Display for LoadReport {
             }
         }
 
-        let missing = self.missing.iter().map(|missing| (missing.key.as_str(), format!("{:?}", missing.shape)));
+        let missing = self.missing.iter().map(|MissingKey { key, shape, near: _, taken_for }| {
+            let taken = match taken_for.as_slice() {
+                [] => String::new(),
+                taken => format!(", though the checkpoint has it, since a rule made {} of it", quoted(taken)),
+            };
+            (key.as_str(), format!("{shape:?}{taken}"))
+        });
         section(formatter, "missing", missing)?;
         for (key, near) in alike(&self.missing) {
             write!(formatter, "\n  for `{key}` the checkpoint has {near}")?;
@@ -210,8 +218,13 @@ impl fmt::Display for LoadReport {
         if !self.patches.is_empty() {
             write!(formatter, "\n{}", self.patches)?;
         }
+<<<<<<< HEAD
         let fits = self.missing.is_empty() && self.mismatched.is_empty();
         if !fits && !self.patches.replaced.is_empty() {
+=======
+        let unfit = !self.missing.is_empty() || !self.mismatched.is_empty();
+        if unfit && !self.patches.replaced.is_empty() {
+>>>>>>> fix-weights
             write!(
                 formatter,
                 "\nif a replacement lays its weights out differently, register how they are made of those in the checkpoint \
@@ -379,6 +392,7 @@ mod tests {
             key: key.into(),
             shape: vec![1],
             near: near.iter().map(|near| (*near).to_owned()).collect(),
+            taken_for: vec![],
         };
         let found = alike(&[
             missing("layers.0.up", &["layers.0.upp"]),
@@ -405,7 +419,12 @@ mod tests {
 
     #[test]
     fn keys_that_differ_in_one_number_share_a_line_only_with_equal_shapes() {
-        let missing = |key: &str, shape: &[usize]| MissingKey { key: key.into(), shape: shape.into(), near: vec![] };
+        let missing = |key: &str, shape: &[usize]| MissingKey {
+            key: key.into(),
+            shape: shape.into(),
+            near: vec![],
+            taken_for: vec![],
+        };
         let report = LoadReport {
             loaded: 3,
             bytes: 12,

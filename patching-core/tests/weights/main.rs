@@ -4,6 +4,7 @@
 mod support;
 
 mod conversion;
+mod copies;
 mod layouts;
 mod loading;
 mod memory;

@@ -32,6 +32,24 @@ impl Expression {
         Ok(Self { regex, replacement })
     }
 
+    /// An expression for what it may have made, for where there is no inverse: it finds all of that, and more. `None`
+    /// where that may be anything.
+    pub(crate) fn image(&self) -> Option<Regex> {
+        let hir = regex_syntax::parse(self.regex.as_str()).ok()?;
+        let mut groups = Vec::new();
+        collect_groups(&hir, &mut groups);
+        let anchor = if hir.properties().look_set_prefix().contains(Look::Start) { "^" } else { "" };
+        let made = self.replacement.iter().map(|part| match part {
+            Part::Literal(literal) => regex::escape(literal),
+            Part::Group(number) => match groups.iter().find(|(index, _)| index == number) {
+                // what is around a group may differ, and it need not have taken part
+                Some((_, group)) if group.properties().look_set().is_empty() => format!("(?:{group})?"),
+                _ => ".*".to_owned(),
+            },
+        });
+        Regex::new(&format!("{anchor}{}", made.collect::<String>())).ok()
+    }
+
     pub(crate) fn is_match(&self, key: &str) -> bool {
         self.regex.is_match(key)
     }
@@ -136,6 +154,15 @@ fn rebuilt(kind: HirKind) -> Hir {
         HirKind::Capture(capture) => Hir::capture(capture),
         HirKind::Concat(parts) => Hir::concat(parts),
         HirKind::Alternation(parts) => Hir::alternation(parts),
+    }
+}
+
+fn collect_groups<'h>(hir: &'h Hir, groups: &mut Vec<(usize, &'h Hir)>) {
+    if let HirKind::Capture(capture) = hir.kind() {
+        groups.push((capture.index as usize, &capture.sub));
+    }
+    for inner in hir.kind().subs() {
+        collect_groups(inner, groups);
     }
 }
 
@@ -251,6 +278,24 @@ mod tests {
             (r"\bfoo", "bar"),
         ] {
             assert!(expression(pattern, replacement).inverse().is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_was_made_is_told_from_the_rest() {
+        for (pattern, replacement, made, others) in [
+            (r"^encoder.layers?\.(\d+)", "layers.$1", &["layers.0.w"][..], &["decoder.layers.0", "norm"][..]),
+            ("(a|b)x?", "${1}c", &["ac", "k.bc", "c"], &["x", "a"]),
+            (r"(q)(\b\w+)?x*", "$1$2.w", &["q.w", "qk.w"], &["k.b", "q.b"]),
+            ("((a)b)?c*", "$2!", &["!", "a!"], &["a"]),
+        ] {
+            let image = expression(pattern, replacement).image().expect("an expression");
+            for key in made {
+                assert!(image.is_match(key), "{pattern}: {key}");
+            }
+            for key in others {
+                assert!(!image.is_match(key), "{pattern}: {key}");
+            }
         }
     }
 

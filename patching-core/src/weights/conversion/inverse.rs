@@ -4,63 +4,22 @@
 //! the model's tensors of; the rules are then applied to these, as in a load, and what they do is read backwards. So
 //! nothing is written that would not load again.
 
+mod error;
+mod propose;
 mod shapes;
+
+pub use self::error::RestoreError;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use thiserror::Error;
-
-use self::shapes::source_shapes;
+use self::propose::propose;
 use super::assembly::{Assembly, count};
 use super::memory::{LoadedLayout, Remembered};
 use super::problem::{ConversionProblem, with_shapes};
 use super::resolve::{Resolution, Tensor, Wanted, resolve};
-use super::rules::{Bound, GroupName, RuleSet, Side, index};
+use super::rules::RuleSet;
 use crate::weights::keys::PrefixChange;
 use crate::weights::report::{ConvertedKey, RenamedKey, quoted};
-
-/// Why a model's tensors cannot be those of a checkpoint again.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// Parts that were joined, of sizes that are not known.
-    #[error(
-        "`{key}` {shape:?} cannot be divided again by the rule {rule}: {reason}; give them with \
-         `Concatenate::dim(..).sizes([..])` or `.equal()`, or save with `CheckpointLayout::Model`"
-    )]
-    Sizes {
-        /// The parameter's key.
-        key: String,
-        /// Its shape, as in a checkpoint.
-        shape: Vec<usize>,
-        /// The rule.
-        rule: String,
-        /// Why not.
-        reason: String,
-    },
-    /// A renaming that cannot be undone.
-    #[error("the rule {rule} cannot be undone: {reason}; say how with `WeightRenaming::with_inverse`")]
-    NoInverse {
-        /// The rule.
-        rule: String,
-        /// Why not.
-        reason: String,
-    },
-    /// Parameters of different element types that would be one tensor.
-    #[error("`{key}` would be made of parameters of different types: {}", parts.join(", "))]
-    Dtypes {
-        /// The key in the checkpoint.
-        key: String,
-        /// The parameters with their types.
-        parts: Vec<String>,
-    },
-    /// Tensors that would not load again.
-    #[error("what the rules make of the model would not load again: {}", reasons.join("; "))]
-    NotReversible {
-        /// Why not.
-        reasons: Vec<String>,
-    },
-}
 
 /// A tensor to be written.
 #[derive(Debug)]
@@ -207,13 +166,6 @@ fn names(tensors: &[&Tensor<'_>]) -> Vec<String> {
     tensors.iter().map(|tensor| tensor.key.to_owned()).collect()
 }
 
-/// A tensor that a checkpoint might have.
-struct Proposed {
-    key: String,
-    shape: Vec<usize>,
-    dtype: String,
-}
-
 /// Restores the tensors `rest`, which no load is remembered of, by the rules.
 fn by_rules(
     tensors: &[Tensor<'_>],
@@ -294,90 +246,4 @@ fn verify(resolution: &Resolution, proposed: &[Tensor<'_>], wanted: &Wanted<'_>)
         reasons.push(format!("nothing would become {}", quoted(&lost)));
     }
     if reasons.is_empty() { Ok(()) } else { Err(RestoreError::NotReversible { reasons }) }
-}
-
-/// The tensors of the targets of a converter, by target and by index.
-type Targets<'t> = BTreeMap<usize, BTreeMap<usize, &'t Tensor<'t>>>;
-
-/// Keys and shapes that the rules may make `tensors` of.
-fn propose(tensors: &[&Tensor<'_>], known: &Known<'_>) -> Result<Vec<Proposed>, RestoreError> {
-    let bound = known.rules.bind(tensors.iter().map(|tensor| tensor.key));
-    let mut groups = BTreeMap::<GroupName, Targets<'_>>::new();
-    let mut proposed = Vec::new();
-    let as_it_is = |tensor: &Tensor<'_>| Proposed {
-        key: tensor.key.to_owned(),
-        shape: tensor.shape.to_vec(),
-        dtype: tensor.dtype.clone(),
-    };
-    for tensor in tensors {
-        let member =
-            bound.iter().enumerate().find_map(|(at, rule)| Some((at, rule.member(tensor.key, Side::Targets)?)));
-        let member = member.and_then(|(at, (target, member))| {
-            let place = match member.index {
-                None => 0,
-                Some(segment) => index(segment)?,
-            };
-            Some((GroupName::new(at, &member), target, place))
-        });
-        match member {
-            Some((group, target, place)) => {
-                groups.entry(group).or_default().entry(target).or_default().insert(place, tensor);
-            }
-            None => proposed.push(as_it_is(tensor)),
-        }
-    }
-    for (name, targets) in &groups {
-        let Some((rule, converter)) = bound.get(name.rule).and_then(|rule| Some((rule, rule.converter()?))) else {
-            continue;
-        };
-        let all = || targets.values().flat_map(BTreeMap::values);
-        let whole = targets.len() == converter.targets.len()
-            && targets.values().all(|items: &BTreeMap<_, _>| items.keys().copied().eq(0..items.len()));
-        if !whole {
-            // Something of another name that a pattern happens to fit.
-            proposed.extend(all().map(|tensor| as_it_is(tensor)));
-            continue;
-        }
-        let shapes =
-            targets.values().map(|items| items.values().map(|tensor| tensor.shape.to_vec()).collect()).collect();
-        let key = |source: usize, index: usize| name.key(rule, Side::Sources, source, index);
-        let shapes = source_shapes(converter, shapes, &key, known.unpatched).map_err(|reason| {
-            let first = all().next();
-            RestoreError::Sizes {
-                key: first.map_or_else(String::new, |tensor| tensor.key.to_owned()),
-                shape: first.map_or_else(Vec::new, |tensor| tensor.shape.to_vec()),
-                rule: rule.rule.transform.to_string(),
-                reason,
-            }
-        })?;
-        let dtype = all().next().map(|tensor| tensor.dtype.clone()).unwrap_or_default();
-        for (source, shapes) in shapes.into_iter().enumerate() {
-            for (index, shape) in shapes.into_iter().enumerate() {
-                proposed.push(Proposed { key: key(source, index), shape, dtype: dtype.clone() });
-            }
-        }
-    }
-    for tensor in &mut proposed {
-        undo_renamings(&bound, &mut tensor.key)?;
-    }
-    Ok(proposed)
-}
-
-fn undo_renamings(bound: &[Bound<'_>], key: &mut String) -> Result<(), RestoreError> {
-    for rule in bound.iter().rev() {
-        let Some((renaming, inner)) = rule.renaming().and_then(|renaming| Some((renaming, rule.inner(key)?))) else {
-            continue;
-        };
-        match renaming.undo(inner) {
-            Ok(Some(before)) => *key = rule.outer(&before),
-            Ok(None) => {}
-            // What a checkpoint need not have, it need not get.
-            Err(_) if rule.rule.optional => {}
-            Err(reason) => {
-                let (rule, reason) = (rule.rule.transform.to_string(), reason.to_owned());
-                return Err(RestoreError::NoInverse { rule, reason });
-            }
-        }
-    }
-    Ok(())
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use regex::Regex;
+
 use super::error::{ConversionError, RuleError};
 use super::expression::Expression;
 use super::operations::{Concatenate, ConversionOperation, Parts};
@@ -100,7 +102,21 @@ pub(crate) enum RuleKind {
 #[derive(Debug)]
 pub(crate) enum Renaming {
     Segments { source: Pattern, target: Pattern },
-    Expression { forward: Expression, backward: Result<Expression, String> },
+    Expression { forward: Expression, backward: Result<Expression, NoInverse> },
+}
+
+/// Why a renaming cannot be undone, and what it may have made.
+#[derive(Debug)]
+pub(crate) struct NoInverse {
+    reason: String,
+    /// Anything, where there is no expression for it.
+    image: Option<Regex>,
+}
+
+impl NoInverse {
+    fn may_have_made(&self, key: &str) -> bool {
+        self.image.as_ref().is_none_or(|image| image.is_match(key))
+    }
 }
 
 #[derive(Debug)]
@@ -140,9 +156,7 @@ impl Rule {
         }
         .iter()
     }
-}
 
-impl Rule {
     /// All source patterns, those of renamings too.
     pub(crate) fn sources_of_names(&self) -> impl Iterator<Item = &Pattern> {
         let own = match &self.kind {
@@ -167,7 +181,7 @@ impl Renaming {
                 let forward = Expression::parse(expression, replacement)?;
                 let backward = match inverse {
                     Some((expression, replacement)) => Ok(Expression::parse(expression, replacement)?),
-                    None => forward.inverse(),
+                    None => forward.inverse().map_err(|reason| NoInverse { reason, image: forward.image() }),
                 };
                 Ok(Self::Expression { forward, backward })
             }
@@ -182,13 +196,14 @@ impl Renaming {
         }
     }
 
-    /// `key` as it was before, where the rule may have applied.
+    /// `key` as it was before, where the rule may have applied; an error where it may have, and that cannot be told.
     pub(crate) fn undo(&self, key: &str) -> Result<Option<String>, &str> {
         match self {
             Self::Segments { source, target } => Ok(replace(target, source, key)),
             Self::Expression { backward, .. } => match backward {
                 Ok(backward) => Ok(backward.apply(key)),
-                Err(reason) => Err(reason),
+                Err(unknown) if unknown.may_have_made(key) => Err(&unknown.reason),
+                Err(_) => Ok(None),
             },
         }
     }
@@ -197,7 +212,8 @@ impl Renaming {
     pub(crate) fn may_have_made(&self, key: &str) -> bool {
         match self {
             Self::Segments { target, .. } => target.find(key).is_some(),
-            Self::Expression { backward, .. } => backward.as_ref().is_ok_and(|backward| backward.is_match(key)),
+            Self::Expression { backward: Ok(backward), .. } => backward.is_match(key),
+            Self::Expression { backward: Err(unknown), .. } => unknown.may_have_made(key),
         }
     }
 }

@@ -49,7 +49,7 @@ impl Expectations {
 }
 
 /// How many streams go into each operation.
-fn streams(operations: &[ConversionOperation], sources: usize, targets: usize) -> Vec<usize> {
+pub(super) fn streams(operations: &[ConversionOperation], sources: usize, targets: usize) -> Vec<usize> {
     let mut count = sources;
     let counts = operations.iter().map(|operation| {
         let before = count;
@@ -226,19 +226,24 @@ fn dimension(shape: &[usize], dim: usize) -> Result<usize, String> {
     shape.get(dim).copied().ok_or_else(|| format!("there is no dimension {dim} in {shape:?}"))
 }
 
-/// Whether the parts are as large as it was said.
+/// Whether the parts are as large as it was said, in each tensor of a list.
 fn check_parts(streams: &[Stream], dim: usize, parts: &Parts) -> Result<(), String> {
-    let size = |stream: &Stream| stream.first().and_then(|item| item.shape.get(dim).copied());
-    let found: Option<Vec<usize>> = streams.iter().map(size).collect();
-    match (parts, found) {
-        (Parts::Sizes(sizes), Some(found)) if *sizes != found => {
-            Err(format!("the parts have the sizes {found:?} in dimension {dim}, expected {sizes:?}"))
-        }
-        (Parts::Equal, Some(found)) if found.windows(2).any(|pair| matches!(pair, [one, other] if one != other)) => {
-            Err(format!("the parts have the sizes {found:?} in dimension {dim}, expected equal ones"))
-        }
-        _ => Ok(()),
+    let length = streams.iter().map(Vec::len).max().unwrap_or_default();
+    for item in 0..length {
+        let size = |stream: &Stream| stream.get(item).and_then(|item| item.shape.get(dim).copied());
+        let Some(found) = streams.iter().map(size).collect::<Option<Vec<_>>>() else {
+            // of what cannot be joined at all the joining tells
+            continue;
+        };
+        let expected = match parts {
+            Parts::Sizes(sizes) if *sizes != found => format!("{sizes:?}"),
+            Parts::Equal if found.iter().any(|size| Some(size) != found.first()) => "equal ones".to_owned(),
+            _ => continue,
+        };
+        let place = if length > 1 { format!(", at {item} in the list") } else { String::new() };
+        return Err(format!("the parts have the sizes {found:?} in dimension {dim}{place}, expected {expected}"));
     }
+    Ok(())
 }
 
 /// Divides the one stream there is into `targets`.

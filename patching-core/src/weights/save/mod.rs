@@ -163,7 +163,10 @@ fn without_tied<'a>(
 ) -> Result<Vec<&'a Saved>, SaveError> {
     let mut kept: Vec<_> = all.iter().collect();
     for (tied, source) in ties {
-        let find = |name: &String| all.iter().find(|tensor| [&tensor.key, &tensor.path, &tensor.name].contains(&name));
+        let find = |name: &String| {
+            let by_path = || all.iter().find(|tensor| tensor.path == *name || tensor.name == *name);
+            all.iter().find(|tensor| tensor.key == *name).or_else(by_path)
+        };
         let (Some(tied), Some(source)) = (find(tied), find(source)) else {
             continue;
         };

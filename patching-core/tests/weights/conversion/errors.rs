@@ -116,6 +116,50 @@ fn two_ways_to_one_parameter() {
 }
 
 #[test]
+fn a_rule_comes_before_the_parameter_of_the_same_name_and_that_is_missing_then() {
+    let config = BagConfig::new(&[("x", &[1]), ("y", &[1])]);
+    let only = folder(&[counting("x", &[1], 7)]);
+    let cases: [fn() -> WeightTransform; 2] =
+        [|| WeightRenaming::new("x", "y").into(), || WeightConverter::new("x", "y").with(Chunk::dim(0)).into()];
+    for rule in cases {
+        let error = load(&config, only.path(), &converting([rule()])).expect_err("nothing is left for `x`");
+        let expected = "missing (1):\n  x: [1], though the checkpoint has it, since a rule made `y` of it";
+        assert!(error.to_string().contains(expected), "{error}");
+        // where that is allowed, it is told
+        let options = converting([rule()]).allow_missing(true);
+        let (model, report) = load(&config, only.path(), &options).expect("loads");
+        assert_eq!(model.floats("y"), [7.0]);
+        assert_eq!(
+            (report.missing[0].key.as_str(), report.missing[0].taken_for.as_slice()),
+            ("x", &["y".to_owned()][..])
+        );
+        // with both in the checkpoint there are two for `y`
+        let both = [counting("x", &[1], 0), counting("y", &[1], 0)];
+        let found = problems(&config, &both, [rule()]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("`y` is made twice: from `"), "{found:?}");
+    }
+    // a rule that would make what the model has no place for leaves its parameter alone
+    let config = BagConfig::new(&[("x", &[1])]);
+    let (model, _) = load(&config, only.path(), &converting([cases[0]()])).expect("loads");
+    assert_eq!(model.floats("x"), [7.0]);
+}
+
+#[test]
+fn parts_are_compared_in_every_tensor_of_a_list() {
+    let config = BagConfig::new(&[("e.all", &[2, 4])]);
+    let stored = [("e.0.a", 2), ("e.0.b", 2), ("e.1.a", 1), ("e.1.b", 3)].map(|(key, size)| counting(key, &[size], 0));
+    let rule = |joined| WeightConverter::new(["e.*.a", "e.*.b"], "e.all").with(joined).with(MergeModulelist::dim(0));
+    for (joined, expected) in
+        [(Concatenate::dim(0).equal(), "equal ones"), (Concatenate::dim(0).sizes([2, 2]), "[2, 2]")]
+    {
+        let found = problems(&config, &stored, [rule(joined)]);
+        let expected = format!("the parts have the sizes [1, 3] in dimension 0, at 1 in the list, expected {expected}");
+        assert!(found.len() == 1 && found[0].ends_with(&expected), "{found:?}");
+    }
+}
+
+#[test]
 fn a_rule_that_nothing_matches() {
     let config = BagConfig::new(&[("layers.0.qkv.weight", &[1])]);
     let stored = [counting("layers.0.qkv.weight", &[1], 0), counting("layers.0.q_proj.weight", &[1], 0)];

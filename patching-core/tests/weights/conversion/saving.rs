@@ -2,8 +2,9 @@
 
 use burn::tensor::Device;
 use patching_core::weights::{
-    CheckpointLayout, Chunk, Concatenate, ConversionMapping, LoadOptions, MergeModulelist, PreTrainedModel, SaveError,
-    SaveOptions, Split, SplitModulelist, Transpose, WeightConverter, WeightRenaming, WeightTransform,
+    CheckpointLayout, Chunk, Concatenate, ConversionMapping, LoadOptions, MergeModulelist, PreTrainedModel,
+    RestoreError, SaveError, SaveOptions, Split, SplitModulelist, Transpose, WeightConverter, WeightRenaming,
+    WeightTransform,
 };
 
 use super::bag::{Bag, BagConfig, converting, counting, folder, load, mapping, saved};
@@ -99,11 +100,16 @@ fn expressions_are_undone_where_that_is_sound() {
     let model = Bag::on(&config, &Device::flex());
     let lossy = || rule(r"^encoder.layers?\.(\d+)", "layers.$1");
     let error = save_by(&model, mapping([lossy()])).expect_err("the `s` is lost");
-    assert!(
-        error.to_string().starts_with(r"the rule /^encoder.layers?\.(\d+)/ -> `layers.$1` cannot be undone: "),
-        "{error}"
-    );
-    assert!(error.to_string().ends_with("; say how with `WeightRenaming::with_inverse`"), "{error}");
+    let text = error.to_string();
+    let expected = r"the rule /^encoder.layers?\.(\d+)/ -> `layers.$1` cannot be undone for `layers.0.w`: ";
+    assert!(text.starts_with(expected), "{text}");
+    let expected = "; say how with `WeightRenaming::with_inverse`, or save with `CheckpointLayout::Model`";
+    assert!(text.ends_with(expected), "{text}");
+    // where it can have made nothing, there is nothing to undo
+    let others = BagConfig::new(&[("decoder.layers.0.w", &[1]), ("norm", &[1])]);
+    let rules = [WeightTransform::from(lossy()), WeightRenaming::new("scale", "norm").into()];
+    let saved = save_by(&Bag::on(&others, &Device::flex()), mapping(rules)).expect("saves");
+    assert_eq!(saved.into_keys().collect::<Vec<_>>(), ["decoder.layers.0.w", "scale"]);
     let told = lossy().with_inverse(r"^layers\.(\d+)", "encoder.layers.$1");
     assert_eq!(by_rules(&config, [told]), ["encoder.layers.0.w [1]", "encoder.layers.11.w [1]", "norm [1]"]);
     // an inverse that is none is noticed, and nothing is written
@@ -129,6 +135,29 @@ fn what_would_not_load_again_is_not_written() {
     let options = SaveOptions::new().conversions(mapping([WeightRenaming::new("a", "b")]));
     assert!(model.save_pretrained_with(folder.path(), &options).is_err());
     assert_eq!(std::fs::read_dir(folder.path()).expect("it lists").count(), 0);
+}
+
+#[test]
+fn an_operation_that_cannot_have_made_a_parameter() {
+    let model = Bag::on(&BagConfig::new(&[("a.new", &[4])]), &Device::flex());
+    let rule = WeightConverter::new("old", "new").with(Transpose::dims(0, 1));
+    let error = save_by(&model, mapping([rule])).expect_err("it has one dimension");
+    assert!(matches!(&error, SaveError::Restore(RestoreError::Operation { .. })), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "`a.new` [4] cannot be undone by the rule `old` -> `new`: Transpose(dim0=0, dim1=1): there is no dimension 1 in \
+         [4]; correct the rule, or save with `CheckpointLayout::Model`"
+    );
+}
+
+#[test]
+fn rules_are_not_ignored_in_the_model_s_own_layout() {
+    let model = Bag::on(&BagConfig::new(&[("new", &[1])]), &Device::flex());
+    let options =
+        SaveOptions::new().layout(CheckpointLayout::Model).conversions(mapping([WeightRenaming::new("old", "new")]));
+    let folder = tempfile::tempdir().expect("a folder");
+    let error = model.save_pretrained_with(folder.path(), &options).expect_err("either of them");
+    assert!(matches!(error, SaveError::ConversionsInModelLayout), "{error}");
 }
 
 #[test]

@@ -4,6 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::weights::conversion::mapping::Converter;
 use crate::weights::conversion::operations::{Chunk, Concatenate, ConversionOperation, Parts, Split};
+use crate::weights::conversion::steps::streams;
+
+/// Why shapes are not known.
+pub(super) enum Unknown {
+    /// Nothing tells the sizes of what was joined, or what was said of them is wrong.
+    Sizes(String),
+    /// An operation cannot have made such tensors.
+    Operation(String),
+}
 
 /// Shapes by pattern and index.
 type Shapes = Vec<Vec<Vec<usize>>>;
@@ -16,7 +25,7 @@ pub(super) fn source_shapes<'a>(
     targets: Shapes,
     key: &dyn Fn(usize, usize) -> String,
     unpatched: &dyn Fn() -> &'a BTreeMap<String, Vec<usize>>,
-) -> Result<Shapes, String> {
+) -> Result<Shapes, Unknown> {
     let unknown = converter.operations.iter().any(|operation| {
         matches!(operation, ConversionOperation::Concatenate(Concatenate { parts: Parts::Unknown, .. }))
     });
@@ -27,38 +36,28 @@ pub(super) fn source_shapes<'a>(
             let list = (0..).map_while(|index| known.get(&key(source, index)).cloned());
             let list: Vec<_> = if converter.merges { list.collect() } else { list.take(1).collect() };
             if list.is_empty() {
-                return Err(format!(
+                return Err(Unknown::Sizes(format!(
                     "the sizes of its parts are not known, and the model without patches has no `{}`",
                     key(source, 0)
-                ));
+                )));
             }
             Ok(list)
         });
         return shapes.collect();
     }
     let mut shapes = targets;
-    let mut streams = converter.sources.len();
-    let counts: Vec<usize> = converter
-        .operations
-        .iter()
-        .map(|operation| {
-            let before = streams;
-            match operation {
-                ConversionOperation::Concatenate(_) => streams = 1,
-                ConversionOperation::Chunk(_) | ConversionOperation::Split(_) => streams = converter.targets.len(),
-                _ => {}
-            }
-            before
-        })
-        .collect();
+    let counts = streams(&converter.operations, converter.sources.len(), converter.targets.len());
     for (operation, inputs) in converter.operations.iter().zip(counts).rev() {
-        shapes = before(operation, shapes, inputs).map_err(|reason| format!("{operation}: {reason}"))?;
+        shapes = before(operation, shapes, inputs)?;
     }
     Ok(shapes)
 }
 
-fn before(operation: &ConversionOperation, mut shapes: Shapes, inputs: usize) -> Result<Shapes, String> {
-    let outside = |dim: usize, shape: &[usize]| format!("there is no dimension {dim} in {shape:?}");
+fn before(operation: &ConversionOperation, mut shapes: Shapes, inputs: usize) -> Result<Shapes, Unknown> {
+    let outside = |dim: usize, shape: &[usize]| {
+        Unknown::Operation(format!("{operation}: there is no dimension {dim} in {shape:?}"))
+    };
+    let unequal = |reason: String| Unknown::Sizes(format!("{operation}: {reason}"));
     match operation {
         ConversionOperation::PermuteForRope(_) => {}
         ConversionOperation::Transpose(transpose) => {
@@ -117,11 +116,11 @@ fn before(operation: &ConversionOperation, mut shapes: Shapes, inputs: usize) ->
                 let sizes = match parts {
                     Parts::Sizes(sizes) => sizes.clone(),
                     Parts::Equal if size.is_multiple_of(inputs) => vec![size / inputs; inputs],
-                    Parts::Equal => return Err(format!("{size} is not {inputs} equal parts")),
+                    Parts::Equal => return Err(unequal(format!("{size} is not {inputs} equal parts"))),
                     Parts::Unknown => vec![size],
                 };
                 if sizes.iter().try_fold(0_usize, |sum, &size| sum.checked_add(size)) != Some(size) {
-                    return Err(format!("{size}, dimension {dim} of {shape:?}, is not the sum of {sizes:?}"));
+                    return Err(unequal(format!("{size}, dimension {dim} of {shape:?}, is not the sum of {sizes:?}")));
                 }
                 for (part, size) in divided.iter_mut().zip(sizes) {
                     let mut shape = shape.clone();
