@@ -218,13 +218,8 @@ impl fmt::Display for LoadReport {
         if !self.patches.is_empty() {
             write!(formatter, "\n{}", self.patches)?;
         }
-<<<<<<< HEAD
-        let fits = self.missing.is_empty() && self.mismatched.is_empty();
-        if !fits && !self.patches.replaced.is_empty() {
-=======
         let unfit = !self.missing.is_empty() || !self.mismatched.is_empty();
         if unfit && !self.patches.replaced.is_empty() {
->>>>>>> fix-weights
             write!(
                 formatter,
                 "\nif a replacement lays its weights out differently, register how they are made of those in the checkpoint \
