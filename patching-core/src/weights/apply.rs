@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
-use burn::module::{Module, ModuleMapper, Param};
+use burn::module::{Module, ModuleMapper, Param, ParamId};
 use burn::tensor::kind::Basic;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
@@ -20,13 +21,15 @@ use super::reader::Checkpoint;
 pub(crate) fn apply<M: Module>(
     module: M,
     plan: &LoadPlan,
-    checkpoint: &Checkpoint,
+    checkpoint: &Arc<Checkpoint>,
+    defer: bool,
     progress: Option<&ProgressCallback>,
 ) -> Result<M, LoadError> {
     let total_bytes = plan.targets.values().map(|target| target.bytes).sum();
     let mut applier = Applier {
         plan,
         checkpoint,
+        defer,
         place: Place::default(),
         shared: HashMap::new(),
         meter: Meter::new(progress, plan.targets.len(), total_bytes),
@@ -45,7 +48,9 @@ pub(crate) fn apply<M: Module>(
 
 struct Applier<'a> {
     plan: &'a LoadPlan,
-    checkpoint: &'a Checkpoint,
+    checkpoint: &'a Arc<Checkpoint>,
+    /// Whether parameters that have to be put together may be so when they are first used.
+    defer: bool,
     place: Place,
     /// Tensors that several parameters take, as in the file.
     shared: HashMap<usize, Box<dyn Any>>,
@@ -65,9 +70,7 @@ impl<'a> Applier<'a> {
         let target = plan.targets.get(&self.place.path())?;
         match self.make(target, &device()) {
             Ok(tensor) => {
-                let meter = &mut self.meter;
-                let told = catch_unwind(AssertUnwindSafe(|| meter.finished(&target.key, target.bytes)));
-                self.panicked = told.err();
+                self.tell(target);
                 Some(tensor)
             }
             Err(error) => {
@@ -75,6 +78,41 @@ impl<'a> Applier<'a> {
                 None
             }
         }
+    }
+
+    fn tell(&mut self, target: &Target) {
+        let meter = &mut self.meter;
+        self.panicked = catch_unwind(AssertUnwindSafe(|| meter.finished(&target.key, target.bytes))).err();
+    }
+
+    /// `param` as one that is put together when it is first used, as the pages of a map are read then.
+    ///
+    /// Not where the value would have to be changed in ways that may fail, or where Burn keeps more with the parameter
+    /// than can be seen from outside.
+    fn deferred<const D: usize>(&mut self, param: &Param<Tensor<D>>) -> Option<Param<Tensor<D>>> {
+        if !self.defer || self.failed.is_some() || self.panicked.is_some() || self.place.in_adapter() {
+            return None;
+        }
+        let target = self.plan.targets.get(&self.place.path())?;
+        let recipe = self.plan.recipes.get(target.recipe)?;
+        let device = param.lazy_device();
+        let simple = recipe.is_joined() && recipe.dtype == Some(target.dtype) && !target.shared;
+        if !simple || param.is_initialized() || device.is_autodiff() || !is_plain(param) {
+            return None;
+        }
+        let (recipe, checkpoint) = (recipe.clone(), Arc::clone(self.checkpoint));
+        let Target { key, operations, dtype, .. } = target.clone();
+        let make = move |device: &Device, require_grad: bool| {
+            let data = match recipe.read(&checkpoint) {
+                Ok(data) => data,
+                // as touching a page of a map that cannot be read would end the program
+                Err(error) => panic!("`{key}` can no longer be read: {error}"),
+            };
+            let tensor = Tensor::<D>::from_data(data, (device, dtype));
+            operations.iter().fold(tensor, |tensor, operation| operation.apply(tensor)).set_require_grad(require_grad)
+        };
+        self.tell(target);
+        Some(Param::uninitialized(param.id, make, device, true, param.lazy_shape()))
     }
 
     fn make<const D: usize, K: Basic + 'static>(
@@ -118,6 +156,23 @@ impl<'a> Applier<'a> {
     }
 }
 
+/// Whether a parameter that is not made yet is one as any: no mapper changes what is loaded or saved, and it is trained.
+///
+/// Burn keeps both to itself. Mappers are told by its debug output; whether it is trained, by a copy that is.
+fn is_plain<const D: usize>(param: &Param<Tensor<D>>) -> bool {
+    let probe = |param: Param<Tensor<D>>| {
+        let value = Tensor::<D>::zeros([1; D], &param.lazy_device());
+        let id = param.id;
+        Module::train(param.transform_for_load(value, id)).val().is_require_grad()
+    };
+    let trained = || {
+        let make = |device: &Device, _: bool| Tensor::<D>::zeros([1; D], device);
+        Param::uninitialized(ParamId::new(), make, param.lazy_device(), true, [1; D].into())
+    };
+    // in a program without autodiff nothing is ever trained
+    format!("{param:?}").ends_with("load: false, save: false }") && (probe(param.clone()) || !probe(trained()))
+}
+
 impl ModuleMapper for Applier<'_> {
     fn enter_module(&mut self, name: &str, container: &str) {
         self.place.enter(name, container);
@@ -128,6 +183,9 @@ impl ModuleMapper for Applier<'_> {
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if let Some(deferred) = self.deferred(&param) {
+            return deferred;
+        }
         match self.value(|| param.lazy_device()) {
             Some(tensor) => {
                 let id = param.id;

@@ -15,8 +15,9 @@ use crate::patch::PatchSet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadMode {
     /// Maps the files. On a CPU backend that takes tensors as they are, parameters then lie on the map: loading is
-    /// immediate, pages come in when they are first used, and several processes share them. The files must not be
-    /// changed in place while the model lives; replacing or deleting them is fine.
+    /// immediate, pages come in when they are first used, and several processes share them. Parameters that are put
+    /// together of several tensors are so when they are first used, too. The files must not be changed in place while
+    /// the model lives; replacing or deleting them is fine.
     #[default]
     Map,
     /// Reads every tensor into memory of its own.

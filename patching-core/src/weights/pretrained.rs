@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Device;
@@ -13,7 +14,7 @@ use super::config::{ConfigError, PretrainedConfig};
 use super::conversion::{self, ConversionError, ConversionMapping, Submodel};
 use super::error::{LoadError, SaveError};
 use super::layout::LayoutRules;
-use super::options::{CheckpointLayout, LoadOptions, SaveOptions};
+use super::options::{CheckpointLayout, LoadOptions, ReadMode, SaveOptions};
 use super::parameters::{Unsuitable, parameters};
 use super::plan::{LoadPlan, ModelFacts};
 use super::reader::Checkpoint;
@@ -184,7 +185,7 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     /// these are decided when a model is constructed.
     fn load_weights_with(self, dir: impl AsRef<Path>, options: &LoadOptions) -> Result<(Self, LoadReport), LoadError> {
         options.check_constructed()?;
-        let checkpoint = Checkpoint::open(dir, options.read_mode)?;
+        let checkpoint = Arc::new(Checkpoint::open(dir, options.read_mode)?);
         let Survey { slots, bases, transparent } = survey(&self);
         let layouts = layouts_of::<Self>(self.config(), &options.layouts, transparent);
         let parameters = parameters(&self, &layouts)
@@ -206,7 +207,8 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         if missing || mismatched || !plan.report.problems.is_empty() {
             return Err(LoadError::Weights(Box::new(plan.report)));
         }
-        let model = apply(self, &plan, &checkpoint, options.progress.as_ref())?;
+        let defer = options.read_mode == ReadMode::Map;
+        let model = apply(self, &plan, &checkpoint, defer, options.progress.as_ref())?;
         let places = bases.into_iter().map(|base| base.place).collect();
         Ok((conversion::remember(model, places, &plan.layout), plan.report))
     }

@@ -1,7 +1,7 @@
 //! Reading what an assembly says, straight into its place.
 
 use burn::tensor::{Bytes, DType, TensorData};
-use rayon::prelude::*;
+use std::panic::resume_unwind;
 
 use super::assembly::{Assembly, count};
 use super::scatter::{Copying, strides};
@@ -10,6 +10,8 @@ use crate::weights::reader::{Checkpoint, aligned};
 
 /// Fewer bytes are read by one thread.
 const PARALLEL: usize = 1 << 20;
+/// More would wait for the memory.
+const MOST_THREADS: usize = 8;
 
 /// A tensor as it is made of those of a checkpoint.
 #[derive(Debug, Clone)]
@@ -36,6 +38,11 @@ impl Recipe {
             dtype_name: stored.dtype_name(),
             dtype: stored.dtype(),
         })
+    }
+
+    /// Whether it has to be put together.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.assembly.as_ref().is_some_and(|assembly| assembly.pieces.len() > 1)
     }
 
     /// The first of its sources, for messages.
@@ -135,12 +142,19 @@ fn read_runs(runs: &[Run<'_>], dtype: DType, checkpoint: &Checkpoint, buffer: &m
         jobs.push((run, part));
         rest = after;
     }
-    let read = |(run, part): (&Run<'_>, &mut [u8])| checkpoint.read_into(run.key, run.from, part);
-    if total < PARALLEL || jobs.len() < 2 {
-        jobs.into_iter().try_for_each(read)
-    } else {
-        jobs.into_par_iter().try_for_each(read)
+    let read = |(run, part): &mut (&Run<'_>, &mut [u8])| checkpoint.read_into(run.key, run.from, part);
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(MOST_THREADS));
+    if total < PARALLEL || jobs.len() < 2 || threads < 2 {
+        return jobs.iter_mut().try_for_each(read);
     }
+    // Threads of its own, not those of a pool: a pool's would take up other work while they wait, which may want the
+    // parameter that is being made.
+    let share = jobs.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> =
+            jobs.chunks_mut(share).map(|jobs| scope.spawn(|| jobs.iter_mut().try_for_each(read))).collect();
+        parts.into_iter().try_for_each(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }
 
 /// Copies out of one source after the other.

@@ -1,6 +1,7 @@
 //! Checkpoints that name or lay out tensors differently than the model: there and back.
 
 mod bag;
+mod deferred;
 mod errors;
 mod memory;
 mod operations;
