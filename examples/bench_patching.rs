@@ -8,7 +8,8 @@
 //! `MODEL_DIR` is a Llama whose config is constructed. Two checkpoints of experts are made first, in temporary folders:
 //! 8 layers of 64 experts each, 1,536 tensors that become 16, of 64 KB and of 512 KB a tensor.
 
-use burn::tensor::Device;
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::{Device, Tensor};
 use burn_models::llama::{LlamaConfig, LlamaForCausalLM, LlamaMLP};
 use burn_models::qwen2_moe::{Qwen2MoeConfig, Qwen2MoeForCausalLM};
 use burnlens::prelude::*;
@@ -70,10 +71,22 @@ fn memory() -> Option<(f64, f64)> {
     Some((kilobytes("VmHWM:")? / 1e3, kilobytes("VmRSS:")? / 1e3))
 }
 
+/// Makes every parameter that is put together: it is so when it is first used.
+fn use_all(model: &Qwen2MoeForCausalLM) {
+    struct Use;
+    impl ModuleVisitor for Use {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let _ = param.val();
+        }
+    }
+    model.visit(&mut Use);
+}
+
 /// Loads the experts in a process of its own, which reports its memory.
 fn load_alone(folder: &str) -> Result<(), Error> {
     let before = memory().map_or(f64::NAN, |(_, now)| now);
     let (model, report) = Qwen2MoeForCausalLM::from_pretrained_with(folder, &Device::flex(), &LoadOptions::new())?;
+    use_all(&model);
     let (peak, after) = memory().unwrap_or((f64::NAN, f64::NAN));
     println!(
         "memory: {before:.0} MB before, {after:.0} after, {peak:.0} at most; the parameters are {:.0} MB, {} of them joined",
@@ -105,12 +118,19 @@ fn main() -> Result<(), Error> {
     // what the patches are to find is there
     assert!(patching_core::class::known_classes().any(|class| class.name == <LlamaMLP as ModuleClass>::NAME));
 
-    let load = |folder: &Path| -> Result<f64, Error> {
-        let (time, model) = milliseconds(|| Qwen2MoeForCausalLM::from_pretrained(folder, &Device::flex()));
+    let load = |folder: &Path, used: bool| -> Result<f64, Error> {
+        let (time, model) = milliseconds(|| {
+            let model = Qwen2MoeForCausalLM::from_pretrained(folder, &Device::flex())?;
+            if used {
+                use_all(&model);
+            }
+            Ok::<_, Error>(model)
+        });
         model?;
         Ok(time)
     };
-    let runs = [("construct", 0), ("construct_patched", 0), ("load", 1), ("load", 2)];
+    // the last two: against the reference's load again, whose parameters are made by then
+    let runs = [("construct", 0), ("construct_patched", 0), ("load", 1), ("load", 2), ("used", 1), ("used", 2)];
     let mut times = vec![(Vec::new(), Vec::new()); runs.len()];
     for round in 0..=rounds {
         for ((name, of), (ours, theirs)) in runs.into_iter().zip(&mut times) {
@@ -118,8 +138,9 @@ fn main() -> Result<(), Error> {
             let time = match name {
                 "construct" => construct(&config)?,
                 "construct_patched" => construct_patched(&config)?,
-                _ => load(checkpoints[of - 1].path())?,
+                _ => load(checkpoints[of - 1].path(), name == "used")?,
             };
+            let name = if name == "used" { "load" } else { name };
             let of_reference = references[of].as_mut().map(|reference| reference.run(name)).transpose()?;
             // the first round warms up
             if round > 0 {
@@ -130,8 +151,15 @@ fn main() -> Result<(), Error> {
     }
     println!("{:52} {:>10} {:>12} {:>14}", "", "ours, ms", "reference", "ours/reference");
     let load_of = |size| format!("load, 1,536 expert tensors of {size} into 16");
-    let names =
-        ["construct".to_owned(), format!("construct under {PATTERNS} patterns"), load_of("64 KB"), load_of("512 KB")];
+    let used = |size| format!("the same of {size}, and each parameter used once");
+    let names = [
+        "construct".to_owned(),
+        format!("construct under {PATTERNS} patterns"),
+        load_of("64 KB"),
+        load_of("512 KB"),
+        used("64 KB"),
+        used("512 KB"),
+    ];
     for (name, (ours, theirs)) in names.into_iter().zip(&times) {
         let (a, b) = (median(ours), median(theirs));
         println!("{name:52} {a:10.3} {b:12.2} {:14.5}", a / b);
