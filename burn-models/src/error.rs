@@ -1,6 +1,5 @@
 use crate::config::ConfigError;
 use burn::tensor::DType;
-use std::fmt;
 use thiserror::Error;
 
 /// Why a `forward` did not give a result.
@@ -107,12 +106,7 @@ pub enum ForwardError {
     },
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for ForwardError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+patching_core::__debug_as_display!(ForwardError);
 
 /// `, did you mean …?` for the nearest of `known` to a name that was not found, or nothing.
 ///

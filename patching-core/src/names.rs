@@ -28,6 +28,19 @@ pub(crate) fn did_you_mean(near: &[&str]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
+/// Lets an error's `Debug` say what its `Display` says: it is what a `main` that returns the error prints.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __debug_as_display {
+    ($error:ident) => {
+        impl ::std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
 /// A type's name without the modules that it is in (`burn::nn::Linear` is `Linear`).
 pub(crate) fn short_name(type_name: &'static str) -> &'static str {
     // the arguments of a generic type have modules of their own

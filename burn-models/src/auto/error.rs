@@ -1,5 +1,4 @@
 use patching_core::weights::{ConfigError, LoadError};
-use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -50,9 +49,4 @@ pub enum AutoError {
     Load(#[from] LoadError),
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for AutoError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+patching_core::__debug_as_display!(AutoError);

@@ -1,4 +1,3 @@
-use std::fmt;
 use thiserror::Error;
 
 /// Why a config cannot be built into a model.
@@ -104,12 +103,7 @@ pub enum ConfigError {
     },
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+patching_core::__debug_as_display!(ConfigError);
 
 impl ConfigError {
     pub(crate) fn out_of_range(field: &'static str, found: impl ToString, expected: impl Into<String>) -> Self {

@@ -1,6 +1,5 @@
 use crate::error::ForwardError;
 use patching_core::weights::ReadError;
-use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -68,9 +67,4 @@ pub enum GenerateError {
     },
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for GenerateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+patching_core::__debug_as_display!(GenerateError);

@@ -1,4 +1,3 @@
-use std::fmt;
 use thiserror::Error;
 
 /// Why a choice of experts cannot be read or forced.
@@ -106,9 +105,4 @@ pub enum RoutingError {
     Read(String),
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for RoutingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+patching_core::__debug_as_display!(RoutingError);

@@ -83,12 +83,7 @@ pub enum PatchError {
     },
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for PatchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::__debug_as_display!(PatchError);
 
 /// A pattern that matched classes which its replacement cannot stand in for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -157,12 +157,7 @@ pub enum ConfigError {
     Unbuildable(String),
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::__debug_as_display!(ConfigError);
 
 /// What is wrong with a config.
 #[derive(Debug, Error)]

@@ -1,6 +1,5 @@
 //! What can go wrong while a checkpoint is read, loaded or saved.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -189,12 +188,7 @@ pub enum LoadError {
     },
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::__debug_as_display!(LoadError);
 
 /// A model cannot be saved. What was in the folder before is untouched.
 #[derive(Error)]
@@ -305,12 +299,7 @@ pub enum SaveError {
     },
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for SaveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::__debug_as_display!(SaveError);
 
 impl SaveError {
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {

@@ -1,6 +1,5 @@
 //! What can be wrong with a mapping, before any checkpoint is seen.
 
-use std::fmt;
 use thiserror::Error;
 
 use crate::names::did_you_mean;
@@ -47,12 +46,7 @@ pub enum ConversionError {
     EmptyName,
 }
 
-/// As `Display`: it is what a `main` that returns the error prints.
-impl fmt::Debug for ConversionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+crate::__debug_as_display!(ConversionError);
 
 /// Why a rule cannot work.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
