@@ -14,6 +14,7 @@ mod loss;
 mod mask;
 mod mlp;
 pub mod moe;
+mod named;
 mod norm;
 mod rotary;
 mod swiglu;

@@ -3,7 +3,7 @@
 use super::error::CaptureError;
 use super::recorder::{CanRecordOutputs, OutputRecorder};
 use super::selection::{Flag, Misfit, Selection};
-use crate::class::{OwnSlots, SlotId, SlotInfo, own_slots};
+use crate::class::{OwnSlots, SlotId, SlotInfo, is_within, own_slots};
 use crate::names::near;
 use std::any::Any;
 use std::fmt;
@@ -69,12 +69,6 @@ pub(crate) struct Row {
     pub(crate) path: Arc<str>,
     class: &'static str,
     implementation: &'static str,
-}
-
-impl Row {
-    fn is_inside(&self, outer: &Self) -> bool {
-        self.path.strip_prefix(&*outer.path).is_some_and(|rest| rest.starts_with('.'))
-    }
 }
 
 /// A value of a plan: what a position of a sequence would come from.
@@ -181,7 +175,7 @@ impl CapturePlan {
             Some(Err(misfit)) => return Err(misfit.of(key, len, declared.is_none() && rows.len() == 1)),
         };
         // slots are met from outside to inside
-        let nested = rows.iter().zip(rows.iter().skip(1)).any(|(outer, inner)| inner.is_inside(outer));
+        let nested = rows.iter().zip(rows.iter().skip(1)).any(|(outer, inner)| is_within(&inner.path, &outer.path));
         self.keys.push(PlannedKey {
             key,
             rows,

@@ -16,6 +16,7 @@ pub use failed::Failed;
 pub use hooked::{Hooked, SlotId};
 pub use init::{Construct, Init};
 pub use module_class::{ClassName, Implements, ModuleClass, SlotModule, known_classes};
+pub(crate) use paths::is_within;
 #[doc(hidden)]
 pub use slot::Identity;
 pub use slot::{Erased, Slot};

@@ -28,7 +28,10 @@ fn mark_originals(slots: &mut [SlotInfo]) -> HashSet<String> {
     let mut direct = HashMap::<usize, Vec<usize>>::new();
     for at in 0..slots.len() {
         let Some((before, [slot, ..])) = slots.split_at_mut_checked(at) else { break };
-        while around.last().is_some_and(|&outer| !before.get(outer).is_some_and(|outer| is_inside(slot, outer))) {
+        while around
+            .last()
+            .is_some_and(|&outer| !before.get(outer).is_some_and(|outer| is_within(&slot.place, &outer.place)))
+        {
             around.pop();
         }
         let replaced = |outer: &usize| before.get(*outer).filter(|outer| replaces_original(outer, slot));
@@ -78,9 +81,9 @@ fn segments(place: &str) -> usize {
 }
 
 /// Whether `slot`, which was met later, is inside `outer`. Of two at one place the second is, in a variant of an enum.
-fn is_inside(slot: &SlotInfo, outer: &SlotInfo) -> bool {
-    let rest = if outer.place.is_empty() { Some("") } else { slot.place.strip_prefix(&*outer.place) };
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+/// Whether `path` is `outer` or inside it, at a whole segment. Everything is inside the empty path.
+pub(crate) fn is_within(path: &str, outer: &str) -> bool {
+    outer.is_empty() || path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Whether `outer` holds a replacement of the class that `slot`, inside it, is of.

@@ -1,7 +1,7 @@
 //! Replacing slots of a model that is there already.
 
 use super::error::PatchError;
-use crate::class::{Edits, ModuleClass, Slot, SlotInfo, edit, slots_of};
+use crate::class::{Edits, ModuleClass, Slot, SlotInfo, edit, is_within, slots_of};
 use burn::module::Module;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ pub fn replace_slots<C: ModuleClass, M: Module>(
     for (SlotInfo { path, place, .. }, slot) in found {
         let Ok(slot) = slot.downcast::<Slot<C>>() else { continue };
         // what is inside a slot that is replaced goes with it; slots come from outside to inside
-        if outer.as_ref().is_some_and(|outer| is_inside(&place, outer)) {
+        if outer.as_ref().is_some_and(|outer| is_within(&place, outer)) {
             continue;
         }
         edits.slots.insert(place.clone(), Box::new(Some(replacement(&path, &slot))));
@@ -132,10 +132,6 @@ impl<C: ModuleClass> fmt::Debug for ReplacedSlots<C> {
 
 fn no_slot<C: ModuleClass>(at: &str, present: impl Iterator<Item = SlotInfo>) -> PatchError {
     PatchError::NoSlot { class: C::NAME, at: at.to_owned(), present: present.map(|slot| slot.path).collect() }
-}
-
-fn is_inside(place: &str, outer: &str) -> bool {
-    outer.is_empty() || place.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// The segments of a path, without leading and trailing dots.

@@ -87,6 +87,10 @@ pub enum UnmatchedReason {
 
 impl PatchReport {
     pub(super) fn new<M: Module>(set: &PatchSet, model: &M) -> Self {
+        // by far the most common case, and the walk would be for nothing
+        if set.is_empty() {
+            return Self::default();
+        }
         let slots = all_slots(model);
         let replaced: Vec<_> = slots.iter().filter_map(|slot| replaced(set, slot)).collect();
         let exempted: HashSet<&str> = slots

@@ -1,8 +1,7 @@
 use super::{Attention, AttentionOutput, eager_attention, sdpa_attention};
 use crate::config::ConfigError;
+use crate::layers::named::{Named, Refused};
 use crate::layers::{AttentionMask, MaskRequest, eager_mask, sdpa_mask};
-use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 use thiserror::Error;
@@ -70,12 +69,11 @@ pub enum RegisterAttentionError {
 #[derive(Debug)]
 pub struct AttentionInterface;
 
-static REGISTERED: LazyLock<DashMap<String, AttentionImplementation>> = LazyLock::new(|| {
-    let built_in = [
+static REGISTERED: LazyLock<Named<AttentionImplementation>> = LazyLock::new(|| {
+    Named::new([
         ("eager", AttentionImplementation::new(eager_attention, eager_mask)),
         ("sdpa", AttentionImplementation::new(sdpa_attention, sdpa_mask)),
-    ];
-    built_in.map(|(name, by)| (name.to_owned(), by)).into_iter().collect()
+    ])
 });
 
 impl AttentionInterface {
@@ -92,20 +90,11 @@ impl AttentionInterface {
         implementation: AttentionImplementation,
         overwrite: bool,
     ) -> Result<(), RegisterAttentionError> {
-        let name = name.into();
-        if name.is_empty() {
-            return Err(RegisterAttentionError::Empty);
-        }
-        if Self::BUILT_IN.contains(&name.as_str()) {
-            return Err(RegisterAttentionError::BuiltIn(name));
-        }
-        match REGISTERED.entry(name) {
-            Entry::Occupied(taken) if !overwrite => Err(RegisterAttentionError::Taken(taken.key().clone())),
-            entry => {
-                entry.insert(implementation);
-                Ok(())
-            }
-        }
+        REGISTERED.register(name.into(), implementation, overwrite).map_err(|refused| match refused {
+            Refused::Taken(name) => RegisterAttentionError::Taken(name),
+            Refused::BuiltIn(name) => RegisterAttentionError::BuiltIn(name),
+            Refused::Empty => RegisterAttentionError::Empty,
+        })
     }
 
     /// The implementation called `name`, or the default one.
@@ -115,10 +104,8 @@ impl AttentionInterface {
     /// [`ConfigError::UnknownAttention`] lists the choices.
     pub fn get(name: Option<&str>) -> Result<AttentionImplementation, ConfigError> {
         let name = name.unwrap_or(DEFAULT_ATTENTION);
-        match REGISTERED.get(name) {
-            Some(found) => Ok(found.clone()),
-            None => Err(ConfigError::UnknownAttention { name: name.to_owned(), known: Self::names() }),
-        }
+        let unknown = || ConfigError::UnknownAttention { name: name.to_owned(), known: Self::names() };
+        REGISTERED.get(name).ok_or_else(unknown)
     }
 
     /// Checks that `name` is one that [`get`](Self::get) knows.
@@ -132,9 +119,7 @@ impl AttentionInterface {
 
     /// The names that a config may give, sorted.
     pub fn names() -> Vec<String> {
-        let mut names: Vec<String> = REGISTERED.iter().map(|entry| entry.key().clone()).collect();
-        names.sort();
-        names
+        REGISTERED.names()
     }
 }
 

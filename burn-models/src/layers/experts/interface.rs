@@ -1,8 +1,7 @@
 use super::{Experts, batched_mm_experts, eager_experts, grouped_mm_experts};
 use crate::config::ConfigError;
+use crate::layers::named::{Named, Refused};
 use burn::tensor::Tensor;
-use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 use thiserror::Error;
@@ -70,13 +69,12 @@ pub enum RegisterExpertsError {
 #[derive(Debug)]
 pub struct ExpertsInterface;
 
-static REGISTERED: LazyLock<DashMap<String, ExpertsImplementation>> = LazyLock::new(|| {
-    let built_in = [
+static REGISTERED: LazyLock<Named<ExpertsImplementation>> = LazyLock::new(|| {
+    Named::new([
         ("batched_mm", ExpertsImplementation::new(batched_mm_experts)),
         ("eager", ExpertsImplementation::new(eager_experts)),
         ("grouped_mm", ExpertsImplementation::new(grouped_mm_experts)),
-    ];
-    built_in.map(|(name, by)| (name.to_owned(), by)).into_iter().collect()
+    ])
 });
 
 impl ExpertsInterface {
@@ -93,20 +91,11 @@ impl ExpertsInterface {
         implementation: ExpertsImplementation,
         overwrite: bool,
     ) -> Result<(), RegisterExpertsError> {
-        let name = name.into();
-        if name.is_empty() {
-            return Err(RegisterExpertsError::Empty);
-        }
-        if Self::BUILT_IN.contains(&name.as_str()) {
-            return Err(RegisterExpertsError::BuiltIn(name));
-        }
-        match REGISTERED.entry(name) {
-            Entry::Occupied(taken) if !overwrite => Err(RegisterExpertsError::Taken(taken.key().clone())),
-            entry => {
-                entry.insert(implementation);
-                Ok(())
-            }
-        }
+        REGISTERED.register(name.into(), implementation, overwrite).map_err(|refused| match refused {
+            Refused::Taken(name) => RegisterExpertsError::Taken(name),
+            Refused::BuiltIn(name) => RegisterExpertsError::BuiltIn(name),
+            Refused::Empty => RegisterExpertsError::Empty,
+        })
     }
 
     /// The implementation called `name`, or the default one.
@@ -116,10 +105,8 @@ impl ExpertsInterface {
     /// [`ConfigError::UnknownExperts`] lists the choices.
     pub fn get(name: Option<&str>) -> Result<ExpertsImplementation, ConfigError> {
         let name = name.unwrap_or(DEFAULT_EXPERTS);
-        match REGISTERED.get(name) {
-            Some(found) => Ok(found.clone()),
-            None => Err(ConfigError::UnknownExperts { name: name.to_owned(), known: Self::names() }),
-        }
+        let unknown = || ConfigError::UnknownExperts { name: name.to_owned(), known: Self::names() };
+        REGISTERED.get(name).ok_or_else(unknown)
     }
 
     /// Checks that `name` is one that [`get`](Self::get) knows.
@@ -133,9 +120,7 @@ impl ExpertsInterface {
 
     /// The names that a config may give, sorted.
     pub fn names() -> Vec<String> {
-        let mut names: Vec<String> = REGISTERED.iter().map(|entry| entry.key().clone()).collect();
-        names.sort();
-        names
+        REGISTERED.names()
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::mapping::{ConversionMapping, Converter, Renaming, Rule, RuleKind};
 use super::pattern::Pattern;
+use crate::class::is_within;
 
 /// A model inside another, whose rules apply to its own part of a checkpoint only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +47,6 @@ impl Scoped {
     /// Whether `rule` for keys under `path` is the same renaming, and one of the two is for a part of what the other is
     /// for.
     fn is_twin(&self, rule: &Rule, path: &str) -> bool {
-        let is_within = |inner: &str, outer: &str| {
-            outer.is_empty() || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
         matches!((&self.rule.kind, &rule.kind), (RuleKind::Renaming(_), RuleKind::Renaming(_)))
             && (is_within(path, &self.path) || is_within(&self.path, path))
             && self.rule.transform.to_string() == rule.transform.to_string()
