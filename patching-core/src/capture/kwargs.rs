@@ -137,6 +137,11 @@ impl ForwardKwargs {
         self.keep
     }
 
+    /// The same that asks for nothing to be recorded.
+    pub(crate) fn without_outputs(&self) -> Self {
+        Self { flags: BTreeMap::new(), expected: BTreeMap::new(), ..self.clone() }
+    }
+
     pub(crate) fn expected(&self) -> impl Iterator<Item = (&str, usize)> {
         self.expected.iter().map(|(key, count)| (key.as_str(), *count))
     }

@@ -10,6 +10,7 @@ mod error;
 mod kwargs;
 pub(crate) mod merge;
 mod output;
+mod parts;
 mod plan;
 mod recorder;
 pub(crate) mod run;
@@ -24,6 +25,7 @@ pub use element::{Argument, Element, ElementAt, ModuleOutput, NoTensor, Value};
 pub use error::CaptureError;
 pub use kwargs::{ForwardKwargs, Keep};
 pub use output::{Captures, Field, ModelOutput, OutputField, OutputTuple, OutputValue, Returned};
+pub use parts::Part;
 pub use plan::{CapturePlan, PlannedKey, PlannedValue};
 #[doc(hidden)]
 pub use recorder::Key;

@@ -49,17 +49,28 @@ pub trait ModelOutput: Sized + 'static {
     ///
     /// [`CaptureError::NoField`] if `head` has no field for one of them: it would go missing.
     fn pass_on<O: ModelOutput>(&mut self, head: &mut O) -> Result<(), CaptureError> {
+        self.pass_on_as("", head)
+    }
+
+    /// [`pass_on`](Self::pass_on) for one of several models around which `head` is: what was recorded for `attentions`
+    /// goes into the field `decoder_attentions` if `prefix` is `decoder_`. A key whose field is there without the prefix
+    /// only, as `cross_attentions` often is, goes there.
+    ///
+    /// # Errors
+    ///
+    /// As [`pass_on`](Self::pass_on).
+    fn pass_on_as<O: ModelOutput>(&mut self, prefix: &str, head: &mut O) -> Result<(), CaptureError> {
         for key in Self::KEYS {
-            if let Some(raw) = self.__take(key) {
-                if !O::KEYS.contains(key) {
-                    return Err(CaptureError::NoField {
-                        output: O::NAME,
-                        key: (*key).to_owned(),
-                        fields: O::KEYS.to_vec(),
-                    });
-                }
-                head.__fill(key, raw)?;
-            }
+            let Some(raw) = self.__take(key) else { continue };
+            let prefixed = O::KEYS.iter().find(|field| field.strip_prefix(prefix) == Some(key));
+            let Some(field) = prefixed.or_else(|| O::KEYS.iter().find(|field| *field == key)) else {
+                return Err(CaptureError::NoField {
+                    output: O::NAME,
+                    key: format!("{prefix}{key}"),
+                    fields: O::KEYS.to_vec(),
+                });
+            };
+            head.__fill(field, raw)?;
         }
         Ok(())
     }

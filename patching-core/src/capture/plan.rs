@@ -5,9 +5,10 @@ use super::recorder::{CanRecordOutputs, OutputRecorder};
 use super::selection::{Flag, Misfit, Selection};
 use crate::class::{OwnSlots, SlotId, SlotInfo, is_within, own_slots};
 use crate::names::near;
+use dashmap::DashMap;
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// More values than any model has: a config that says so is wrong, and a list of their positions would not fit.
 const MOST: usize = 1 << 20;
@@ -202,6 +203,24 @@ impl CapturePlan {
         CaptureError::NoSlot { model: self.model, key, targets, present, near }
     }
 
+    /// The plans of the parts of a composite model as one: each with the prefix that its keys get in the composite's
+    /// output, and the path at which the part is.
+    ///
+    /// To be looked at only: each part follows its own.
+    pub fn of_parts(model: &'static str, parts: impl IntoIterator<Item = (&'static str, &'static str, Self)>) -> Self {
+        let mut keys = Vec::new();
+        for (prefix, path, plan) in parts {
+            for mut planned in plan.keys {
+                planned.key = prefixed(prefix, planned.key);
+                for row in &mut planned.rows {
+                    row.path = format!("{path}.{}", row.path).into();
+                }
+                keys.push(planned);
+            }
+        }
+        Self { model, keys, sinks: Vec::new(), originals: Vec::new() }
+    }
+
     /// The keys of the plan, in the order of their declaration.
     pub fn keys(&self) -> &[PlannedKey] {
         &self.keys
@@ -226,6 +245,15 @@ impl CapturePlan {
     pub(crate) fn sinks(&self, (start, end): (usize, usize)) -> &[Sink] {
         self.sinks.get(start..end).unwrap_or_default()
     }
+}
+
+/// A key with a prefix, made once for each pair of the two, of which a program has few.
+fn prefixed(prefix: &'static str, key: &'static str) -> &'static str {
+    static KNOWN: LazyLock<DashMap<(&'static str, &'static str), &'static str>> = LazyLock::new(DashMap::new);
+    if prefix.is_empty() {
+        return key;
+    }
+    *KNOWN.entry((prefix, key)).or_insert_with(|| format!("{prefix}{key}").leak())
 }
 
 /// A recorder with `layer_name` takes a slot away from those of other keys that say nothing of where.

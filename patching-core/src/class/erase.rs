@@ -45,7 +45,7 @@ pub trait DynMapper {
 }
 
 /// Lets a module visit or map through an object-safe visitor or mapper.
-pub(crate) struct Outward<'a, T: ?Sized>(pub(crate) &'a mut T);
+pub struct Outward<'a, T: ?Sized>(pub &'a mut T);
 
 impl ModuleVisitor for Outward<'_, dyn DynVisitor + '_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
@@ -124,7 +124,7 @@ macro_rules! with_rank {
 }
 
 /// Lets an object-safe call reach a real visitor or mapper.
-pub(crate) struct Inward<'a, T>(pub(crate) &'a mut T);
+pub struct Inward<'a, T>(pub &'a mut T);
 
 fn with<P: 'static>(param: &dyn Any, run: impl FnOnce(&P)) {
     if let Some(param) = param.downcast_ref::<P>() {

@@ -10,6 +10,8 @@ mod paths;
 mod slot;
 mod walk;
 
+#[doc(hidden)]
+pub use erase::{DynMapper, DynVisitor, Inward, Outward};
 pub(crate) use edit::{Edits, edit, edited, edited_recorders};
 #[doc(hidden)]
 pub use failed::Failed;

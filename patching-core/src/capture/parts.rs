@@ -1,0 +1,101 @@
+//! Requests to a model that is made of several base models.
+
+use super::defaults::ConfigDefaults;
+use super::error::CaptureError;
+use super::kwargs::ForwardKwargs;
+use super::recorder::CanRecordOutputs;
+use crate::names::near;
+
+/// A base model inside a composite one, such as an encoder beside a decoder. It records by its own declaration.
+///
+/// The composite's output names what a part recorded with the part's prefix: `encoder_` makes `encoder_attentions` of
+/// the encoder's `attentions`, and `text_model_output.` says that they lie in the nested output of that name.
+#[derive(Clone, Debug)]
+pub struct Part {
+    prefix: &'static str,
+    /// What it declares, in order.
+    keys: Vec<&'static str>,
+}
+
+impl Part {
+    /// The part that an `M` is, under `prefix`.
+    pub fn of<M: CanRecordOutputs>(prefix: &'static str) -> Self {
+        let mut keys: Vec<&'static str> = Vec::new();
+        for recorder in M::RECORDERS {
+            if !keys.contains(&recorder.key) {
+                keys.push(recorder.key);
+            }
+        }
+        Self { prefix, keys }
+    }
+
+    /// What the part declares, each with the prefix, in the order of the declaration.
+    pub fn prefixed_keys(&self) -> impl Iterator<Item = String> {
+        self.keys.iter().map(|key| format!("{}{key}", self.prefix))
+    }
+
+    fn declares(&self, key: &str) -> bool {
+        self.keys.contains(&key)
+    }
+
+    /// The part's own name for a key that is asked of the composite.
+    fn own<'k>(&self, key: &'k str) -> Option<&'k str> {
+        key.strip_prefix(self.prefix).filter(|own| !self.prefix.is_empty() && self.declares(own))
+    }
+}
+
+impl ForwardKwargs {
+    /// The request to a composite model, as each of its parts gets it.
+    ///
+    /// A key reaches every part that declares it, so that a flag is given once: `attentions` asks all of them. With a
+    /// part's prefix (`encoder_attentions`) it reaches that part alone, and there it beats the key without. What the
+    /// caller leaves open is as the composite's config says, and if that says nothing as the part's own does.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::UnknownKey`] for a key that no part declares.
+    pub fn split<const N: usize>(
+        &self,
+        model: &'static str,
+        config: &impl ConfigDefaults,
+        parts: &[Part; N],
+    ) -> Result<[Self; N], CaptureError> {
+        let expected = self.expected().map(|(key, _)| key);
+        for key in self.keys().chain(expected) {
+            if !parts.iter().any(|part| part.declares(key) || part.own(key).is_some()) {
+                return Err(unknown(model, key, parts));
+            }
+        }
+        Ok(std::array::from_fn(|at| self.of_part(config, &parts[at])))
+    }
+
+    fn of_part(&self, config: &impl ConfigDefaults, part: &Part) -> Self {
+        // the same but for what is recorded
+        let mut request = self.without_outputs();
+        for key in &part.keys {
+            let alone = (!part.prefix.is_empty()).then(|| self.flag(&format!("{}{key}", part.prefix)).clone());
+            let said = alone.filter(|flag| *flag != super::Flag::Unset).unwrap_or_else(|| self.flag(key).clone());
+            let flag = if said == super::Flag::Unset { config.output_flag(key).unwrap_or_default() } else { said };
+            request = request.output(*key, flag);
+        }
+        let of_all = self.expected().filter(|(key, _)| part.declares(key));
+        let of_this = self.expected().filter_map(|(key, count)| Some((part.own(key)?, count)));
+        of_all.chain(of_this).fold(request, |request, (key, count)| request.expect(key, count))
+    }
+}
+
+fn unknown(model: &'static str, key: &str, parts: &[Part]) -> CaptureError {
+    let mut known: Vec<&'static str> = Vec::new();
+    for key in parts.iter().flat_map(|part| &part.keys) {
+        if !known.contains(key) {
+            known.push(key);
+        }
+    }
+    if known.is_empty() {
+        return CaptureError::NothingDeclared { model, key: key.to_owned() };
+    }
+    let bare = key.strip_prefix("output_").unwrap_or(key);
+    let bare = parts.iter().find_map(|part| bare.strip_prefix(part.prefix).filter(|_| !part.prefix.is_empty()));
+    let bare = bare.unwrap_or_else(|| key.strip_prefix("output_").unwrap_or(key));
+    CaptureError::UnknownKey { model, key: key.to_owned(), near: near(bare, known.iter().copied()), known }
+}
