@@ -149,6 +149,13 @@ impl NamedInputs {
         self
     }
 
+    /// Leaves out the tensor called `name`.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.tensors.remove(name);
+        self
+    }
+
     /// Makes ids outside a vocabulary of `size` an error of [`to`](Self::to). Without it, only models on
     /// devices in the program's own memory refuse them: elsewhere an id outside gives the row of another.
     #[must_use]

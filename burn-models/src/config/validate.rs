@@ -31,6 +31,9 @@ pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError>
     if head_dim > MAX_HEAD_DIM {
         return Err(ConfigError::out_of_range("head_dim", head_dim, format!("1 to {MAX_HEAD_DIM}")));
     }
+    if let Some(experts) = config.experts() {
+        validate_experts(&experts)?;
+    }
     let (per_layer, rest) = parameters(config);
     validate_stack(
         config.general(),
@@ -57,10 +60,7 @@ pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError>
     if let Some(layer) = (0..config.num_hidden_layers()).find(|layer| config.sliding_window(*layer) == Some(0)) {
         return Err(ConfigError::out_of_range("sliding_window", 0, format!("at least 1, as layer {layer} uses it")));
     }
-    match config.experts() {
-        Some(experts) => validate_experts(&experts),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The sizes of a stack of layers, for the checks that all families share.
@@ -191,15 +191,13 @@ pub(crate) fn validate_layer_types(
 
 /// The number of parameters of the large matrices: of a layer without experts, and of everything else.
 fn parameters<C: DecoderConfig>(config: &C) -> (u64, u64) {
-    let heads = (config.num_attention_heads() as u64)
-        .saturating_add(config.num_key_value_heads() as u64)
-        .saturating_mul(2 * config.head_dim() as u64);
-    let hidden = config.hidden_size() as u64;
-    let layer = heads.saturating_add(3 * config.intermediate_size() as u64).saturating_mul(hidden);
+    let hidden = config.hidden_size();
+    let heads = config.num_attention_heads().saturating_add(config.num_key_value_heads());
+    let attention = product(&[2, heads, config.head_dim(), hidden]);
+    let layer = attention.saturating_add(product(&[3, config.intermediate_size(), hidden]));
     let experts = config.experts().map_or(0, |experts| {
-        let of_one = (3 * experts.intermediate_size as u64).saturating_mul(hidden);
-        of_one.saturating_mul(experts.num_experts as u64).saturating_mul(experts.layers.len() as u64)
+        product(&[3, experts.intermediate_size, hidden, experts.num_experts, experts.layers.len()])
     });
-    let embeddings = (2 * config.vocab_size() as u64).saturating_mul(hidden);
+    let embeddings = product(&[2, config.vocab_size(), hidden]);
     (layer, experts.saturating_add(embeddings))
 }
