@@ -31,6 +31,8 @@ pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError>
     if head_dim > MAX_HEAD_DIM {
         return Err(ConfigError::out_of_range("head_dim", head_dim, format!("1 to {MAX_HEAD_DIM}")));
     }
+    // before anything is listed layer by layer
+    check_layers("num_hidden_layers", config.num_hidden_layers())?;
     if let Some(experts) = config.experts() {
         validate_experts(&experts)?;
     }
@@ -87,9 +89,7 @@ pub(crate) fn validate_stack(general: &GeneralConfig, stack: &StackSizes<'_>) ->
         return Err(ConfigError::out_of_range(field, found, format!("1 to {MAX_SIZE}")));
     }
     let (field, layers) = stack.layers;
-    if layers > MAX_LAYERS {
-        return Err(ConfigError::out_of_range(field, layers, format!("at most {MAX_LAYERS}")));
-    }
+    check_layers(field, layers)?;
     if let Some((field, value)) = stack.numbers.iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
         return Err(ConfigError::out_of_range(field, *value, "zero or a positive number"));
     }
@@ -104,6 +104,13 @@ pub(crate) fn validate_stack(general: &GeneralConfig, stack: &StackSizes<'_>) ->
     let found = layer.saturating_mul(layers as u64).saturating_add(rest);
     if found > MAX_PARAMETERS {
         return Err(ConfigError::TooLarge { found, limit: MAX_PARAMETERS });
+    }
+    Ok(())
+}
+
+fn check_layers(field: &'static str, layers: usize) -> Result<(), ConfigError> {
+    if layers > MAX_LAYERS {
+        return Err(ConfigError::out_of_range(field, layers, format!("at most {MAX_LAYERS}")));
     }
     Ok(())
 }

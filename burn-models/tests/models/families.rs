@@ -3,7 +3,7 @@
 //! A case is found by its folder; whoever adds a family adds folders, and wrappers of its classes.
 
 use crate::support::{Case, TOLERANCE, assert_close_data, devices, flat, recorded, tensors};
-use crate::wrappers;
+use crate::wrappers::{self, tape};
 use burn::tensor::{Device, TensorData};
 use burn_models::auto::{AnyModel, ModelClass, NamedInputs, RunError};
 use burn_models::generation::GenerationConfig;
@@ -236,7 +236,7 @@ fn sets(classes: &BTreeSet<&str>, each: bool) -> Vec<Vec<(&'static str, Replacem
 }
 
 /// A replacement that only calls its original changes nothing, whichever class of whichever family it stands in for; nor
-/// does recording; and what was loaded is saved as it was.
+/// does recording, or writing back what was recorded; and what was loaded is saved as it was.
 #[test]
 fn wrapping_any_class_and_recording_change_nothing() {
     for (at, (on, device)) in devices().into_iter().enumerate() {
@@ -263,6 +263,11 @@ fn wrapping_any_class_and_recording_change_nothing() {
                     if expected_files.len() == 1 && !casts(&case) {
                         assert!(found == expected_files, "{what}: other bytes in the checkpoint");
                     }
+
+                    let everything = everything(&model, true);
+                    let (once, again, written) = tape::twice(|| Ran::new(&case, &model, &device, &everything));
+                    assert!(written >= count, "{what}: {written} values were written back");
+                    again.assert_same(&once, &format!("{what}, written back"));
 
                     let found = behaviour(&case, &mut model, &device, &what);
                     for (found, expected) in found.iter().zip(&expected) {

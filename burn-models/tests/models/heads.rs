@@ -1,6 +1,6 @@
 use crate::support::{Case, TOLERANCE, assert_close, bits, device, devices};
 use burn::tensor::{Int, Tensor};
-use burn_models::auto::{AnyModel, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification};
+use burn_models::auto::{AnyModel, AutoModel, AutoModelForCausalLM};
 use burn_models::generation::GenerationConfig;
 use burn_models::llama::{LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification, LlamaModel};
 use burn_models::mistral::MistralForSequenceClassification;

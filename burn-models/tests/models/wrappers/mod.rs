@@ -1,6 +1,7 @@
-//! For each class of each family, a replacement that only calls its original.
+//! For each class of each family, a replacement that only calls its original, and can write back what that gave earlier.
 
 mod decoders;
+pub mod tape;
 
 use patching_core::patch::ReplacementClass;
 
@@ -23,7 +24,7 @@ macro_rules! wrapper {
             }
 
             fn forward(&self, $($argument: $ty),*) -> $output {
-                self.original.forward($($argument),*)
+                $crate::wrappers::tape::written_back(self.original.forward($($argument),*))
             }
         }
     };
