@@ -192,6 +192,11 @@ impl AnyModel {
         self.0.forward(inputs, device, kwargs)
     }
 
+    /// Whether it generates text.
+    pub fn generates(&self) -> bool {
+        self.0.generates()
+    }
+
     /// Continues the inputs, or answers them.
     ///
     /// # Errors

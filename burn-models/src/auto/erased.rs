@@ -29,6 +29,7 @@ pub(super) trait ErasedModel: Send + Sync {
     fn config_json(&self) -> serde_json::Value;
     fn input_names(&self) -> &'static [&'static str];
     fn recordable_keys(&self) -> Vec<String>;
+    fn generates(&self) -> bool;
     fn forward(&self, inputs: &NamedInputs, device: &Device, kwargs: &ForwardKwargs) -> Result<OutputTuple, RunError>;
     fn generate(
         &self,
@@ -93,6 +94,9 @@ impl<M: Model> ErasedModel for Held<M> {
     }
     fn recordable_keys(&self) -> Vec<String> {
         M::recordable_keys()
+    }
+    fn generates(&self) -> bool {
+        M::GENERATES
     }
     fn forward(&self, inputs: &NamedInputs, device: &Device, kwargs: &ForwardKwargs) -> Result<OutputTuple, RunError> {
         let inputs = inputs.to(M::CLASS_NAME, M::INPUT_NAMES, device)?;

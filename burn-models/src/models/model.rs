@@ -21,6 +21,9 @@ pub trait Model: PreTrainedModel<Config: ModelConfig> + Sync {
     /// Whether it is what the `model_type` of its config alone stands for, rather than a base model with a head.
     const IS_BASE: bool = false;
 
+    /// Whether it generates text, so that [`generate_any`](Self::generate_any) does.
+    const GENERATES: bool = false;
+
     /// As the model's own `forward`.
     ///
     /// # Errors
@@ -206,6 +209,8 @@ pub(crate) use model_head;
 /// The method of a [`Model`] that generates by its own `generate`.
 macro_rules! generate_any {
     ($generate:ident) => {
+        const GENERATES: bool = true;
+
         fn generate_any(
             &self,
             inputs: Self::Inputs,

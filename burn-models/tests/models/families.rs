@@ -4,7 +4,7 @@
 
 use crate::support::{Case, TOLERANCE, assert_close_data, devices, flat, recorded, tensors};
 use crate::wrappers::{self, tape};
-use burn::tensor::{Device, TensorData};
+use burn::tensor::{Device, FloatDType, TensorData};
 use burn_models::auto::{AnyModel, ModelClass, NamedInputs, RunError};
 use burn_models::generation::GenerationConfig;
 use patching_core::capture::OutputTuple;
@@ -92,22 +92,26 @@ fn check_parity(case: &Case, found: &OutputTuple, order: &str, on: &str) {
     assert_eq!(found.names().collect::<Vec<_>>(), order, "{} on {on}", case.name);
 }
 
+/// Every checkpoint of a case, with each attention implementation, with a cache and without.
+pub fn check_case(case: &Case, on: &str, device: &Device) {
+    for folder in checkpoints(case) {
+        let mut model = load(case, &folder, device, &LoadOptions::new().dtype(FloatDType::F32));
+        for attention in ["sdpa", "eager"] {
+            model.set_attn_implementation(attention).expect("built in");
+            check_parity(case, &run(case, &model, device, &case.kwargs()), "tuple_order", on);
+            if case.meta["tuple_order_with_cache"].is_array() {
+                let output = run(case, &model, device, &case.kwargs().use_cache(true));
+                check_parity(case, &output, "tuple_order_with_cache", on);
+            }
+        }
+    }
+}
+
 #[test]
 fn every_recorded_value_is_the_reference_s() {
     for (on, device) in devices() {
         for case in cases() {
-            for folder in checkpoints(&case) {
-                let mut model = load(&case, &folder, &device, &LoadOptions::new().dtype(burn::tensor::FloatDType::F32));
-                for attention in ["sdpa", "eager"] {
-                    model.set_attn_implementation(attention).expect("built in");
-                    check_parity(&case, &run(&case, &model, &device, &case.kwargs()), "tuple_order", on);
-                    if case.meta["tuple_order_with_cache"].is_array() {
-                        let kwargs = case.kwargs().use_cache(true);
-                        let output = run(&case, &model, &device, &kwargs);
-                        check_parity(&case, &output, "tuple_order_with_cache", on);
-                    }
-                }
-            }
+            check_case(&case, on, &device);
         }
     }
 }
