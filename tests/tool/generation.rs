@@ -7,7 +7,8 @@ fn generate(case: &Case, more: &[&str]) -> BTreeMap<String, crate::support::Stor
     let folder = tempfile::tempdir().expect("a folder");
     let save = folder.path().join("o.safetensors").display().to_string();
     let (model, inputs) = (case.model().display().to_string(), case.inputs().display().to_string());
-    let mut args = vec!["capture", "--model", &model, "--inputs", &inputs, "--generate", "12", "--save", &save];
+    let tokens = tensors(&case.folder.join("generate.safetensors"))["generated_ids"].shape[1].to_string();
+    let mut args = vec!["capture", "--model", &model, "--inputs", &inputs, "--generate", &tokens, "--save", &save];
     args.extend(more);
     succeed(&args);
     tensors(save.as_ref())
