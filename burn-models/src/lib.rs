@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 pub mod auto;
+pub mod clip;
 pub mod config;
 mod error;
 pub mod generation;
@@ -50,6 +51,7 @@ pub mod qwen2;
 pub mod qwen2_moe;
 pub mod qwen3;
 pub mod routing;
+pub mod vit;
 
 pub use error::{ForwardError, did_you_mean};
 pub use inputs::{Labels, LogitsToKeep, PixelInputs, Seq2SeqInputs, SpeechInputs, TextImageInputs, TextInputs};

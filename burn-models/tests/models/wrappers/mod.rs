@@ -1,7 +1,9 @@
 //! For each class of each family, a replacement that only calls its original, and can write back what that gave earlier.
 
+mod clip;
 mod decoders;
 pub mod tape;
+mod vit;
 
 use patching_core::patch::ReplacementClass;
 
@@ -33,5 +35,5 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [decoders::wrappers()].concat()
+    [clip::wrappers(), decoders::wrappers(), vit::wrappers()].concat()
 }
