@@ -10,9 +10,9 @@ mod paths;
 mod slot;
 mod walk;
 
+pub(crate) use edit::{Edits, edit, edited, edited_recorders};
 #[doc(hidden)]
 pub use erase::{DynMapper, DynVisitor, Inward, Outward};
-pub(crate) use edit::{Edits, edit, edited, edited_recorders};
 #[doc(hidden)]
 pub use failed::Failed;
 pub use hooked::{Hooked, SlotId};
