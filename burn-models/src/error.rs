@@ -25,6 +25,28 @@ pub enum ForwardError {
         found: &'static str,
     },
 
+    /// An argument that this model has no use for.
+    #[error("`{model}` takes no `{name}`{because}")]
+    Unused {
+        /// The model's `model_type`.
+        model: String,
+        /// The argument.
+        name: &'static str,
+        /// Why, beginning with a colon, or nothing.
+        because: &'static str,
+    },
+
+    /// An argument that this model cannot do without.
+    #[error("`{model}` needs `{name}`{because}")]
+    Absent {
+        /// The model's `model_type`.
+        model: String,
+        /// The argument.
+        name: &'static str,
+        /// Why, beginning with a colon, or nothing.
+        because: &'static str,
+    },
+
     /// A tensor's shape does not fit.
     #[error("`{name}` has shape {found:?}, expected {expected}")]
     Shape {

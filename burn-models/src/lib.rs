@@ -53,8 +53,12 @@ pub mod qwen3;
 pub mod routing;
 
 pub use error::{ForwardError, did_you_mean};
-pub use inputs::{Labels, LogitsToKeep, TextInputs};
+pub use inputs::{Labels, LogitsToKeep, PixelInputs, Seq2SeqInputs, SpeechInputs, TextImageInputs, TextInputs};
 pub use outputs::{
-    BaseModelOutputWithPast, CausalLMOutputWithPast, DecoderOutput, LanguageModelOutput, MoeCausalLMOutputWithPast,
-    MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast, SequenceClassifierOutputWithPast,
+    BaseModelOutput, BaseModelOutputWithPast, BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPooling,
+    BaseModelOutputWithPoolingAndCrossAttentions, CausalLMOutputWithCrossAttentions, CausalLMOutputWithPast,
+    DecoderOutput, HiddenStateOutput, ImageClassifierOutput, LanguageModelOutput, MaskedLMOutput,
+    MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
+    QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, SequenceClassifierOutput,
+    SequenceClassifierOutputWithPast, TokenClassifierOutput,
 };

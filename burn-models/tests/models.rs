@@ -13,6 +13,8 @@ mod configs;
 mod dry_run;
 #[path = "models/experts.rs"]
 mod experts;
+#[path = "models/families.rs"]
+mod families;
 #[path = "models/generation.rs"]
 mod generation;
 #[path = "models/heads.rs"]
@@ -38,8 +40,8 @@ mod support;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
 mod training;
-#[path = "models/transparent.rs"]
-mod transparent;
 #[cfg(feature = "wgpu")]
 #[path = "models/wgpu.rs"]
 mod wgpu;
+#[path = "models/wrappers/mod.rs"]
+mod wrappers;

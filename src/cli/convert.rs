@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<String, CliError> {
         return Err(CliError::SameFolder { path: args.to.clone() });
     }
     let chosen = backend::choose(None)?;
-    let source = Source { dir: args.model.clone(), head: model::head(&args.model, &args.task)?, is_default: false };
+    let source = Source { dir: args.model.clone(), class: model::class(&args.model, &args.task)?, is_default: false };
     let (model, loaded) = source.load(&chosen.device, None, Implementations::default())?;
     warn(&loaded);
 

@@ -55,8 +55,8 @@ pub(crate) enum CliError {
     #[error("the backend `{backend}` does not work on this machine: {problem}")]
     BrokenBackend { backend: Backend, problem: String },
 
-    #[error("`{}` is of the family `{family}`, which has no class `{found}`{}; expected `auto`, `base` or one of: {}", dir.display(), did_you_mean(.found, .known), .known.join(", "))]
-    UnknownClass { dir: PathBuf, family: &'static str, found: String, known: Vec<String> },
+    #[error("the family of `{}` has no class `{found}`{} (expected `auto`, `base` or one of: {})", dir.display(), did_you_mean(.found, .known), .known.join(", "))]
+    UnknownClass { dir: PathBuf, found: String, known: Vec<String> },
 
     #[error("`{class}` does not generate text: leave out `--generate`, or choose a class that does with `--task`")]
     NoGeneration { class: &'static str },

@@ -4,7 +4,7 @@ use super::args::{Backend, Dtype, ModelArgs, Task};
 use super::error::CliError;
 use super::progress;
 use burn::tensor::Device;
-use burnlens::burn_models::auto::{AnyModel, AutoError, Family, Head};
+use burnlens::burn_models::auto::{AnyModel, AutoError, ModelClass};
 use burnlens::burn_models::layers::attention::{AttentionInterface, DEFAULT_ATTENTION};
 use burnlens::burn_models::layers::experts::ExpertsInterface;
 use burnlens::patching_core::capture::{CapturePlan, PlannedKey};
@@ -31,7 +31,7 @@ impl<'a> Implementations<'a> {
 /// Where a model lies, and as what it is to be loaded.
 pub(crate) struct Source {
     pub(crate) dir: PathBuf,
-    pub(crate) head: Head,
+    pub(crate) class: &'static ModelClass,
     /// Nothing was named: the model that comes along.
     pub(crate) is_default: bool,
 }
@@ -46,8 +46,8 @@ impl Source {
             ExpertsInterface::check(Some(name))?;
         }
         let dir = args.model.clone().unwrap_or_else(default_model);
-        let head = head(&dir, &args.task)?;
-        Ok(Self { dir, head, is_default: args.model.is_none() })
+        let class = class(&dir, &args.task)?;
+        Ok(Self { dir, class, is_default: args.model.is_none() })
     }
 
     /// Loads the model, with a progress bar.
@@ -65,14 +65,14 @@ impl Source {
         if let Some(name) = implementations.experts {
             options = options.experts_implementation(name);
         }
-        let loaded = AnyModel::from_pretrained_as(&self.dir, self.head, device, &options);
+        let loaded = AnyModel::from_pretrained_as(&self.dir, self.class, device, &options);
         bar.finish_and_clear();
         loaded.map_err(|source| self.failed(source))
     }
 
     /// The model without its weights.
     pub(crate) fn describe(&self, device: &Device, implementations: Implementations<'_>) -> Result<AnyModel, CliError> {
-        let model = AnyModel::from_config_of(&self.dir, self.head, device);
+        let model = AnyModel::from_config_of(&self.dir, self.class, device);
         let mut model = model.map_err(|source| self.failed(source))?;
         if let Some(name) = implementations.attention {
             model.set_attn_implementation(name)?;
@@ -93,22 +93,18 @@ fn failed(dir: &Path, source: AutoError) -> CliError {
 }
 
 /// The class that `task` means for the checkpoint in `dir`.
-pub(crate) fn head(dir: &Path, task: &Task) -> Result<Head, CliError> {
-    let failed = |source| failed(dir, source);
-    match task {
-        Task::Auto => Head::of(dir).map_err(failed),
-        Task::Base => Ok(Head::None),
-        Task::Class(found) => {
-            let family = Family::of(dir).map_err(failed)?;
-            let name = |head: &Head| family.class_name(*head);
-            Head::ALL.iter().find(|head| name(head) == *found).copied().ok_or_else(|| CliError::UnknownClass {
-                dir: dir.to_owned(),
-                family: family.model_type(),
-                found: found.clone(),
-                known: Head::ALL.iter().map(name).collect(),
-            })
+pub(crate) fn class(dir: &Path, task: &Task) -> Result<&'static ModelClass, CliError> {
+    let class = match task {
+        Task::Auto => ModelClass::of_checkpoint(dir),
+        Task::Base => ModelClass::base_of(dir),
+        Task::Class(name) => ModelClass::named(dir, name),
+    };
+    class.map_err(|source| match (source, task) {
+        (AutoError::UnknownArchitecture { found, known }, Task::Class(_)) => {
+            CliError::UnknownClass { dir: dir.to_owned(), found, known }
         }
-    }
+        (source, _) => failed(dir, source),
+    })
 }
 
 /// The name of the attention implementation that `model` uses.

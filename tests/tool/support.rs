@@ -124,6 +124,20 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// Every way in which the reference was run.
+    pub(crate) fn all() -> Vec<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("burn-models/tests/fixtures");
+        let folders = std::fs::read_dir(root).expect("there are fixtures").map(|entry| entry.expect("readable").path());
+        let has = |folder: &PathBuf, name: &str| folder.join(name).exists();
+        let mut folders: Vec<PathBuf> = folders
+            .filter(|folder| {
+                has(folder, "meta.json") && has(folder, "outputs.safetensors") && has(folder, "config.json")
+            })
+            .collect();
+        folders.sort();
+        folders.iter().map(|folder| Self::new(&folder.file_name().expect("a name").to_string_lossy())).collect()
+    }
+
     pub(crate) fn new(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("burn-models/tests/fixtures").join(name);
         let meta = json(&folder.join("meta.json"));

@@ -2,8 +2,8 @@
 //!
 //! | | the family | the head | inputs | output |
 //! | --- | --- | --- | --- | --- |
-//! | [`AutoModel`] and its siblings | the checkpoint says | the type says | [`TextInputs`](crate::TextInputs) | [`AutoModelOutput`], … |
-//! | [`AnyModel`] | the checkpoint says | the checkpoint says, or a [`Head`] | [`NamedInputs`] | a tuple of what is present |
+//! | [`AnyModel`] | any: the checkpoint says | the checkpoint says, or a [`ModelClass`] | [`NamedInputs`] | a tuple of what is present |
+//! | [`AutoModel`] and its siblings | a decoder: the checkpoint says | the type says | [`TextInputs`](crate::TextInputs) | [`AutoModelOutput`], … |
 //!
 //! Registered patches apply to all of them, or a set of patches that is given. What is loaded is a Burn module.
 //!
@@ -30,6 +30,9 @@
 //! ```
 
 mod any;
+mod arguments;
+mod class;
+mod erased;
 mod error;
 mod models;
 mod module;
@@ -38,8 +41,12 @@ mod outputs;
 mod select;
 
 pub use any::{AnyModel, RunError};
+pub use arguments::{Arguments, NamedArguments};
+pub use class::ModelClass;
 pub use error::AutoError;
 pub use models::{AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification};
 pub use named::{InputError, NamedInputs};
-pub use outputs::{AutoCaptures, AutoCausalLMOutput, AutoModelOutput, AutoSequenceClassifierOutput};
-pub use select::{Family, Head};
+pub use outputs::{AutoCausalLMOutput, AutoModelOutput, AutoSequenceClassifierOutput};
+pub use select::Family;
+
+pub(crate) use class::model_class;

@@ -1,13 +1,12 @@
-use super::{AutoCaptures, AutoCausalLMOutput, AutoError, AutoModelOutput, AutoSequenceClassifierOutput, Family};
-use crate::config::{self, DecoderConfig, GeneralConfig, TokenIds};
+use super::{AutoCausalLMOutput, AutoError, AutoModelOutput, AutoSequenceClassifierOutput, Family};
+use crate::config::{self, GeneralConfig, TokenIds};
 use crate::generation::{self, GenerateError, GenerateOutput, GenerationConfig, Step};
-use crate::layers::experts::DEFAULT_EXPERTS;
-use crate::models::{BaseModel, CausalLM, Decoder};
+use crate::models::{CausalLM, Decoder, Model, Tower};
 use crate::{ForwardError, TextInputs};
 use crate::{llama, mistral, mixtral, qwen2, qwen2_moe, qwen3};
 use burn::module::Module;
 use burn::tensor::Device;
-use patching_core::capture::CapturePlan;
+use patching_core::capture::{AnyOutput, CapturePlan, Captures};
 use patching_core::patch::{PatchReport, PatchSet, get_patch_mapping};
 use patching_core::prelude::*;
 use patching_core::weights::{LoadOptions, LoadReport, SaveError, SaveOptions, SaveReport};
@@ -112,9 +111,7 @@ macro_rules! auto_model {
 
             /// The experts implementation that it uses; `None` for a model without experts.
             pub fn experts_implementation(&self) -> Option<&str> {
-                let chosen = self.general_config().experts_implementation.as_deref();
-                let has_experts = match self { $(Self::$family(model) => model.config().experts().is_some()),* };
-                has_experts.then(|| chosen.unwrap_or(DEFAULT_EXPERTS))
+                match self { $(Self::$family(model) => model.experts_implementation()),* }
             }
 
             /// What `patches` have replaced in it, and which of their keys match nothing.
@@ -156,7 +153,7 @@ macro_rules! auto_model {
 
             /// The part of its config that is not about the architecture.
             pub fn general_config(&self) -> &GeneralConfig {
-                match self { $(Self::$family(model) => model.config().general()),* }
+                match self { $(Self::$family(model) => Model::general_config(&**model)),* }
             }
 
             /// Its config as JSON.
@@ -168,8 +165,8 @@ macro_rules! auto_model {
             }
 
             /// The keys that it can record, in the order of their declaration.
-            pub fn recordable_keys(&self) -> Vec<&'static str> {
-                match self { $(Self::$family(model) => keys_of(model.base())),* }
+            pub fn recordable_keys(&self) -> Vec<String> {
+                match self { $(Self::$family(_) => <$model as Model>::recordable_keys()),* }
             }
 
             /// What `kwargs` would record, without running anything.
@@ -178,7 +175,7 @@ macro_rules! auto_model {
             ///
             /// When something that is asked for cannot be recorded.
             pub fn capture_plan(&self, kwargs: &ForwardKwargs) -> Result<CapturePlan, CaptureError> {
-                match self { $(Self::$family(model) => model.base().capture_plan(kwargs)),* }
+                match self { $(Self::$family(model) => Model::capture_plan(&**model, kwargs)),* }
             }
 
             /// Only what is recorded; the run stops as soon as all of it is there.
@@ -191,9 +188,11 @@ macro_rules! auto_model {
                 &self,
                 inputs: impl Into<TextInputs>,
                 kwargs: &ForwardKwargs,
-            ) -> Result<AutoCaptures, ForwardError> {
+            ) -> Result<Captures<AnyOutput>, ForwardError> {
                 let inputs = inputs.into();
-                match self { $(Self::$family(model) => model.base().captures(inputs, kwargs).map(Into::into)),* }
+                match self {
+                    $(Self::$family(model) => model.base().tower_captures(inputs, kwargs).map(Captures::of_any)),*
+                }
             }
 
             /// Chooses the attention implementation.
@@ -202,7 +201,7 @@ macro_rules! auto_model {
             ///
             /// An unknown name is an error that lists the choices.
             pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), config::ConfigError> {
-                match self { $(Self::$family(model) => model.base_mut().set_attn_implementation(name)),* }
+                match self { $(Self::$family(model) => Model::set_attn_implementation(&mut **model, name)),* }
             }
 
             /// Chooses the implementation of mixtures of experts.
@@ -211,7 +210,7 @@ macro_rules! auto_model {
             ///
             /// An unknown name is an error that lists the choices; a model without experts refuses every name.
             pub fn set_experts_implementation(&mut self, name: &str) -> Result<(), config::ConfigError> {
-                match self { $(Self::$family(model) => model.base_mut().set_experts_implementation(name)),* }
+                match self { $(Self::$family(model) => Model::set_experts_implementation(&mut **model, name)),* }
             }
         }
 
@@ -367,10 +366,4 @@ impl AutoModelForSequenceClassification {
     ) -> Result<AutoSequenceClassifierOutput, ForwardError> {
         each!(self, model => model.forward(inputs, kwargs).map(Into::into))
     }
-}
-
-fn keys_of<M: CanRecordOutputs>(_: &M) -> Vec<&'static str> {
-    let mut keys: Vec<&'static str> = M::RECORDERS.iter().map(|recorder| recorder.key()).collect();
-    keys.dedup();
-    keys
 }

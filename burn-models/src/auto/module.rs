@@ -1,6 +1,6 @@
 //! A model of any family is a module like the one that it holds, under the same paths.
 
-use super::{AnyModel, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification};
+use super::{AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification};
 use burn::module::{
     Content, Devices, DisplaySettings, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
 };
@@ -71,5 +71,4 @@ module_of_variants! {
     AutoModel { Llama, Mistral, Mixtral, Qwen2, Qwen2Moe, Qwen3 }
     AutoModelForCausalLM { Llama, Mistral, Mixtral, Qwen2, Qwen2Moe, Qwen3 }
     AutoModelForSequenceClassification { Llama, Mistral, Mixtral, Qwen2, Qwen2Moe, Qwen3 }
-    AnyModel { Base, CausalLM, SequenceClassification }
 }

@@ -1,6 +1,6 @@
+use super::{Arguments, NamedArguments};
 use crate::error::did_you_mean;
-use crate::{Labels, TextInputs};
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, TensorData};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ use thiserror::Error;
 pub struct NamedInputs {
     tensors: BTreeMap<String, TensorData>,
     vocab_size: Option<usize>,
-    float_dtype: Option<DType>,
+    pub(super) float_dtype: Option<DType>,
 }
 
 /// Why named tensors are not the inputs of a model.
@@ -32,6 +32,17 @@ pub enum InputError {
         found: String,
         /// The arguments that there are.
         known: &'static [&'static str],
+    },
+
+    /// A tensor that the model cannot do without is not there.
+    #[error("`{model}` needs `{name}`, {expected}")]
+    Absent {
+        /// The model's class.
+        model: &'static str,
+        /// The argument.
+        name: &'static str,
+        /// What its dimensions are.
+        expected: &'static str,
     },
 
     /// A tensor has the wrong number of dimensions.
@@ -82,9 +93,49 @@ pub enum InputError {
 }
 
 impl NamedInputs {
-    /// The arguments of a text model.
+    /// The arguments of a decoder of text.
     pub const TEXT: &'static [&'static str] =
         &["input_ids", "attention_mask", "position_ids", "inputs_embeds", "labels"];
+
+    /// The arguments of a model of text that knows token types and may look at what an encoder gave.
+    pub const TEXT_WITH_TYPES: &'static [&'static str] = &[
+        "input_ids",
+        "attention_mask",
+        "token_type_ids",
+        "position_ids",
+        "inputs_embeds",
+        "encoder_hidden_states",
+        "encoder_attention_mask",
+        "labels",
+    ];
+
+    /// The arguments of a model of images.
+    pub const PIXELS: &'static [&'static str] = &["pixel_values", "bool_masked_pos", "labels"];
+
+    /// The arguments of a model of texts and images.
+    pub const TEXT_AND_PIXELS: &'static [&'static str] =
+        &["input_ids", "attention_mask", "position_ids", "pixel_values"];
+
+    /// The arguments of an encoder and a decoder of text.
+    pub const TEXT_TO_TEXT: &'static [&'static str] = &[
+        "input_ids",
+        "attention_mask",
+        "inputs_embeds",
+        "decoder_input_ids",
+        "decoder_attention_mask",
+        "decoder_inputs_embeds",
+        "labels",
+    ];
+
+    /// The arguments of an encoder of speech and a decoder of text.
+    pub const SPEECH_TO_TEXT: &'static [&'static str] = &[
+        "input_features",
+        "decoder_input_ids",
+        "decoder_attention_mask",
+        "decoder_inputs_embeds",
+        "decoder_position_ids",
+        "labels",
+    ];
 
     /// No inputs.
     pub fn new() -> Self {
@@ -98,7 +149,14 @@ impl NamedInputs {
         self
     }
 
-    /// Makes ids outside a vocabulary of `size` an error of [`to_text`](Self::to_text). Without it, only models on
+    /// Leaves out the tensor called `name`.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.tensors.remove(name);
+        self
+    }
+
+    /// Makes ids outside a vocabulary of `size` an error of [`to`](Self::to). Without it, only models on
     /// devices in the program's own memory refuse them: elsewhere an id outside gives the row of another.
     #[must_use]
     pub fn vocab_size(mut self, size: usize) -> Self {
@@ -106,7 +164,7 @@ impl NamedInputs {
         self
     }
 
-    /// The float type that the model computes in, in which [`to_text`](Self::to_text) makes `inputs_embeds`; without
+    /// The float type that the model computes in, in which [`to`](Self::to) makes embeddings, pixels and features; without
     /// it, that is the device's default.
     #[must_use]
     pub fn float_dtype(mut self, dtype: DType) -> Self {
@@ -129,35 +187,22 @@ impl NamedInputs {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
-    /// The inputs of the text model `model`, on `device`.
+    /// The inputs of the model called `model`, which takes the arguments `known`, on `device`.
     ///
     /// # Errors
     ///
-    /// When there is a tensor that the model does not take, or one of the wrong rank or type; an integer beyond 32
-    /// bits; an id outside the vocabulary, if that is [known](Self::vocab_size).
-    pub fn to_text(&self, model: &'static str, device: &Device) -> Result<TextInputs, InputError> {
-        self.only(model, Self::TEXT)?;
+    /// When there is a tensor that the model does not take, or one of the wrong rank or type, or a required one is
+    /// absent; an integer beyond 32 bits; an id outside the vocabulary, if that is [known](Self::vocab_size).
+    pub fn to<I: NamedArguments>(
+        &self,
+        model: &'static str,
+        known: &'static [&'static str],
+        device: &Device,
+    ) -> Result<I, InputError> {
+        self.only(model, known)?;
         self.check_vocabulary("input_ids")?;
-        Ok(TextInputs {
-            input_ids: self.ints("input_ids", "[batch, seq]", device)?,
-            attention_mask: self.ints("attention_mask", "[batch, seq]", device)?,
-            position_ids: self.ints("position_ids", "[batch or 1, seq]", device)?,
-            inputs_embeds: self.floats("inputs_embeds", "[batch, seq, hidden]", self.float_dtype, device)?,
-            labels: self.labels(device)?,
-            ..TextInputs::default()
-        })
-    }
-
-    /// Labels of any of the kinds that there are, told apart by rank and type.
-    fn labels(&self, device: &Device) -> Result<Option<Labels>, InputError> {
-        const NAME: &str = "labels";
-        const EXPECTED: &str = "[batch, seq], [batch] or [batch, labels]";
-        Ok(match self.get(NAME) {
-            None => None,
-            Some(data) if data.dtype().is_float() => self.floats(NAME, EXPECTED, None, device)?.map(Labels::Targets),
-            Some(data) if data.shape().len() == 1 => self.ints(NAME, EXPECTED, device)?.map(Labels::Classes),
-            Some(_) => self.ints(NAME, EXPECTED, device)?.map(Labels::Tokens),
-        })
+        self.check_vocabulary("decoder_input_ids")?;
+        I::from_named(&Arguments::new(self, model, device))
     }
 
     fn only(&self, model: &'static str, known: &'static [&'static str]) -> Result<(), InputError> {
@@ -165,30 +210,6 @@ impl NamedInputs {
             Some(found) => Err(InputError::UnknownName { model, found: found.to_owned(), known }),
             None => Ok(()),
         }
-    }
-
-    fn ints<const D: usize>(
-        &self,
-        name: &'static str,
-        expected: &'static str,
-        device: &Device,
-    ) -> Result<Option<Tensor<D, Int>>, InputError> {
-        let Some(data) = self.ranked::<D>(name, expected)? else { return Ok(None) };
-        let found = data.dtype();
-        if !(found.is_int() || found.is_uint() || found.is_bool()) {
-            return Err(InputError::Dtype { name, found, expected: "integers" });
-        }
-        // Some devices compute in no wider integers, and would wrap around.
-        let fits = |value: i128| i32::try_from(value).is_ok();
-        let wide = match found {
-            DType::U64 => data.iter::<u64>().map(i128::from).enumerate().find(|(_, value)| !fits(*value)),
-            _ => data.iter::<i64>().map(i128::from).enumerate().find(|(_, value)| !fits(*value)),
-        };
-        if let Some((at, found)) = wide {
-            return Err(InputError::TooLarge { name, found, position: position(at, data.shape()) });
-        }
-        let values: Vec<i64> = data.iter::<i64>().collect();
-        Ok(Some(Tensor::from_data(TensorData::new(values, data.shape().clone()), device)))
     }
 
     /// Whether the ids lie in the vocabulary. Of another type, or too wide, they are an error elsewhere.
@@ -206,41 +227,10 @@ impl NamedInputs {
             None => Ok(()),
         }
     }
-
-    /// As `dtype`, else as the device's default.
-    fn floats<const D: usize>(
-        &self,
-        name: &'static str,
-        expected: &'static str,
-        dtype: Option<DType>,
-        device: &Device,
-    ) -> Result<Option<Tensor<D>>, InputError> {
-        let Some(data) = self.ranked::<D>(name, expected)? else { return Ok(None) };
-        if !data.dtype().is_float() {
-            return Err(InputError::Dtype { name, found: data.dtype(), expected: "floats" });
-        }
-        Ok(Some(match dtype {
-            Some(dtype) => Tensor::from_data(data.clone(), (device, dtype)),
-            None => Tensor::from_data(data.clone(), device),
-        }))
-    }
-
-    fn ranked<const D: usize>(
-        &self,
-        name: &'static str,
-        expected: &'static str,
-    ) -> Result<Option<&TensorData>, InputError> {
-        match self.get(name) {
-            Some(data) if data.shape().len() != D => {
-                Err(InputError::Rank { name, found: data.shape().to_vec(), expected })
-            }
-            found => Ok(found),
-        }
-    }
 }
 
 /// The indices of the element `at` of all elements in order.
-fn position(at: usize, shape: &[usize]) -> Vec<usize> {
+pub(super) fn position(at: usize, shape: &[usize]) -> Vec<usize> {
     let mut rest = at;
     let mut position: Vec<usize> = shape
         .iter()
@@ -258,9 +248,14 @@ fn position(at: usize, shape: &[usize]) -> Vec<usize> {
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use super::*;
+    use crate::{Labels, TextInputs};
 
     fn to_text(name: &str, data: TensorData) -> Result<TextInputs, String> {
-        NamedInputs::new().with(name, data).to_text("AModel", &Device::flex()).map_err(|error| error.to_string())
+        text(&NamedInputs::new().with(name, data)).map_err(|error| error.to_string())
+    }
+
+    fn text(inputs: &NamedInputs) -> Result<TextInputs, InputError> {
+        inputs.to("AModel", NamedInputs::TEXT, &Device::flex())
     }
 
     #[test]
@@ -301,7 +296,7 @@ mod tests {
 
     #[test]
     fn ids_lie_in_the_vocabulary() {
-        let inputs = |ids| NamedInputs::new().with("input_ids", ids).vocab_size(10).to_text("AModel", &Device::flex());
+        let inputs = |ids| text(&NamedInputs::new().with("input_ids", ids).vocab_size(10));
         assert!(inputs(TensorData::from([[0_i64, 9]])).is_ok());
         for (ids, found, position) in [
             (TensorData::from([[0_i64, 9], [10, 11]]), 10, [1, 0]),
@@ -318,7 +313,7 @@ mod tests {
     fn embeddings_are_in_the_type_of_the_model() {
         let data = TensorData::from([[[1.5_f32, 2.0]]]);
         let inputs = NamedInputs::new().with("inputs_embeds", data).float_dtype(DType::BF16);
-        let embeds = inputs.to_text("AModel", &Device::flex()).map(|inputs| inputs.inputs_embeds);
+        let embeds = text(&inputs).map(|inputs| inputs.inputs_embeds);
         let embeds = embeds.expect("fits").expect("given");
         assert_eq!(embeds.dtype(), DType::BF16);
         assert_eq!(embeds.to_data().iter::<f32>().collect::<Vec<_>>(), [1.5, 2.0]);

@@ -43,8 +43,16 @@ pub struct ExpertsFields {
     pub aux_loss_coef: &'static str,
 }
 
+/// What every family's config has.
+pub trait ModelConfig: PretrainedConfig {
+    /// What is not about the architecture.
+    fn general(&self) -> &GeneralConfig;
+    /// The same, to change it.
+    fn general_mut(&mut self) -> &mut GeneralConfig;
+}
+
 /// What the layers that decoders share ask of a family's config.
-pub trait DecoderConfig: PretrainedConfig {
+pub trait DecoderConfig: ModelConfig {
     /// The size of the vocabulary.
     fn vocab_size(&self) -> usize;
     /// The size of a hidden state.
@@ -79,10 +87,6 @@ pub trait DecoderConfig: PretrainedConfig {
     fn bos_token_id(&self) -> Option<i64>;
     /// The tokens that end a text.
     fn eos_token_id(&self) -> Option<&TokenIds>;
-    /// What is not about the architecture.
-    fn general(&self) -> &GeneralConfig;
-    /// The same, to change it.
-    fn general_mut(&mut self) -> &mut GeneralConfig;
 
     /// The experts of the model, if any layer has some.
     fn experts(&self) -> Option<ExpertsShape> {

@@ -10,7 +10,7 @@ mod rope;
 mod token_ids;
 mod validate;
 
-pub use decoder::{DecoderConfig, ExpertsFields, ExpertsShape, LayerType};
+pub use decoder::{DecoderConfig, ExpertsFields, ExpertsShape, LayerType, ModelConfig};
 pub use error::ConfigError;
 pub use general::GeneralConfig;
 pub use normalize::normalized;
@@ -18,6 +18,8 @@ pub use rope::{RopeParameters, RopeType};
 pub use token_ids::TokenIds;
 pub use validate::{MAX_LAYERS, MAX_PARAMETERS, validate_decoder};
 
-pub(crate) use implement::decoder_config;
+pub(crate) use implement::{config_defaults, config_json, decoder_config, model_config};
 pub(crate) use normalize::set_default_theta;
-pub(crate) use validate::{MAX_SIZE, check_experts, layered_window, multiple_of, validate_layer_types};
+pub(crate) use validate::{
+    MAX_SIZE, StackSizes, check_experts, layered_window, multiple_of, product, validate_layer_types, validate_stack,
+};

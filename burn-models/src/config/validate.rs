@@ -1,4 +1,4 @@
-use super::{ConfigError, DecoderConfig, ExpertsShape, LayerType};
+use super::{ConfigError, DecoderConfig, ExpertsShape, GeneralConfig, LayerType};
 use crate::layers::experts::ExpertsInterface;
 
 /// More layers than any model has.
@@ -27,51 +27,97 @@ const MAX_HEAD_DIM: usize = 1 << 16;
 ///
 /// Names the first field that does not fit.
 pub fn validate_decoder<C: DecoderConfig>(config: &C) -> Result<(), ConfigError> {
-    let sizes = [
-        ("vocab_size", config.vocab_size(), MAX_SIZE),
-        ("hidden_size", config.hidden_size(), MAX_SIZE),
-        ("intermediate_size", config.intermediate_size(), MAX_SIZE),
-        ("num_attention_heads", config.num_attention_heads(), MAX_SIZE),
-        ("num_key_value_heads", config.num_key_value_heads(), MAX_SIZE),
-        ("head_dim", config.head_dim(), MAX_HEAD_DIM),
-    ];
-    for (field, found, limit) in sizes {
-        if found == 0 || found > limit {
-            return Err(ConfigError::out_of_range(field, found, format!("1 to {limit}")));
-        }
+    let head_dim = config.head_dim();
+    if head_dim > MAX_HEAD_DIM {
+        return Err(ConfigError::out_of_range("head_dim", head_dim, format!("1 to {MAX_HEAD_DIM}")));
     }
-    let layers = config.num_hidden_layers();
-    if layers > MAX_LAYERS {
-        return Err(ConfigError::out_of_range("num_hidden_layers", layers, format!("at most {MAX_LAYERS}")));
+    // before anything is listed layer by layer
+    check_layers("num_hidden_layers", config.num_hidden_layers())?;
+    if let Some(experts) = config.experts() {
+        validate_experts(&experts)?;
     }
+    let (per_layer, rest) = parameters(config);
+    validate_stack(
+        config.general(),
+        &StackSizes {
+            sizes: &[
+                ("vocab_size", config.vocab_size()),
+                ("hidden_size", config.hidden_size()),
+                ("intermediate_size", config.intermediate_size()),
+                ("num_attention_heads", config.num_attention_heads()),
+                ("num_key_value_heads", config.num_key_value_heads()),
+                ("head_dim", head_dim),
+            ],
+            layers: ("num_hidden_layers", config.num_hidden_layers()),
+            numbers: &[("rms_norm_eps", config.rms_norm_eps()), ("initializer_range", config.initializer_range())],
+            keys: &["hidden_states", "attentions", "router_logits", "router_scores", "router_indices"],
+            parameters: [per_layer, rest],
+        },
+    )?;
     multiple_of(
         ("num_attention_heads", config.num_attention_heads()),
         ("num_key_value_heads", config.num_key_value_heads()),
     )?;
-    config.rope_parameters().validate(config.head_dim())?;
-    for (field, value) in [("rms_norm_eps", config.rms_norm_eps()), ("initializer_range", config.initializer_range())] {
-        if !(value.is_finite() && value >= 0.0) {
-            return Err(ConfigError::out_of_range(field, value, "zero or a positive number"));
-        }
-    }
-    if let Some(layer) = (0..layers).find(|layer| config.sliding_window(*layer) == Some(0)) {
+    config.rope_parameters().validate(head_dim)?;
+    if let Some(layer) = (0..config.num_hidden_layers()).find(|layer| config.sliding_window(*layer) == Some(0)) {
         return Err(ConfigError::out_of_range("sliding_window", 0, format!("at least 1, as layer {layer} uses it")));
     }
-    let labels = config.general().num_labels();
+    Ok(())
+}
+
+/// The sizes of a stack of layers, for the checks that all families share.
+pub(crate) struct StackSizes<'a> {
+    /// Fields that must be positive and not absurd.
+    pub(crate) sizes: &'a [(&'static str, usize)],
+    /// The number of layers.
+    pub(crate) layers: (&'static str, usize),
+    /// Numbers that must be finite and not negative, such as what norms add to the variance.
+    pub(crate) numbers: &'a [(&'static str, f64)],
+    /// What can be recorded.
+    pub(crate) keys: &'a [&'static str],
+    /// About how many parameters a layer has, and the rest of the model.
+    pub(crate) parameters: [u64; 2],
+}
+
+/// Checks that a stack of layers can be built, without building anything.
+///
+/// # Errors
+///
+/// Names the first field that does not fit.
+pub(crate) fn validate_stack(general: &GeneralConfig, stack: &StackSizes<'_>) -> Result<(), ConfigError> {
+    if let Some((field, found)) = stack.sizes.iter().find(|(_, size)| *size == 0 || *size > MAX_SIZE) {
+        return Err(ConfigError::out_of_range(field, found, format!("1 to {MAX_SIZE}")));
+    }
+    let (field, layers) = stack.layers;
+    check_layers(field, layers)?;
+    if let Some((field, value)) = stack.numbers.iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
+        return Err(ConfigError::out_of_range(field, *value, "zero or a positive number"));
+    }
+    let labels = general.num_labels();
     if labels == 0 || labels > MAX_LABELS {
         return Err(ConfigError::out_of_range("num_labels", labels, format!("1 to {MAX_LABELS}")));
     }
-    if let Some(experts) = config.experts() {
-        validate_experts(&experts)?;
+    for key in stack.keys {
+        general.check_output(key)?;
     }
-    for key in ["hidden_states", "attentions", "router_logits", "router_scores", "router_indices"] {
-        config.general().check_output(key)?;
-    }
-    let found = parameters(config);
+    let [layer, rest] = stack.parameters;
+    let found = layer.saturating_mul(layers as u64).saturating_add(rest);
     if found > MAX_PARAMETERS {
         return Err(ConfigError::TooLarge { found, limit: MAX_PARAMETERS });
     }
     Ok(())
+}
+
+fn check_layers(field: &'static str, layers: usize) -> Result<(), ConfigError> {
+    if layers > MAX_LAYERS {
+        return Err(ConfigError::out_of_range(field, layers, format!("at most {MAX_LAYERS}")));
+    }
+    Ok(())
+}
+
+/// The product of sizes, however large.
+pub(crate) fn product(sizes: &[usize]) -> u64 {
+    sizes.iter().fold(1, |product, size| product.saturating_mul(*size as u64))
 }
 
 fn validate_experts(experts: &ExpertsShape) -> Result<(), ConfigError> {
@@ -150,17 +196,15 @@ pub(crate) fn validate_layer_types(
     Ok(())
 }
 
-/// The number of parameters of the large matrices.
-fn parameters<C: DecoderConfig>(config: &C) -> u64 {
-    let heads = (config.num_attention_heads() as u64)
-        .saturating_add(config.num_key_value_heads() as u64)
-        .saturating_mul(2 * config.head_dim() as u64);
-    let hidden = config.hidden_size() as u64;
-    let layer = heads.saturating_add(3 * config.intermediate_size() as u64).saturating_mul(hidden);
+/// The number of parameters of the large matrices: of a layer without experts, and of everything else.
+fn parameters<C: DecoderConfig>(config: &C) -> (u64, u64) {
+    let hidden = config.hidden_size();
+    let heads = config.num_attention_heads().saturating_add(config.num_key_value_heads());
+    let attention = product(&[2, heads, config.head_dim(), hidden]);
+    let layer = attention.saturating_add(product(&[3, config.intermediate_size(), hidden]));
     let experts = config.experts().map_or(0, |experts| {
-        let of_one = (3 * experts.intermediate_size as u64).saturating_mul(hidden);
-        of_one.saturating_mul(experts.num_experts as u64).saturating_mul(experts.layers.len() as u64)
+        product(&[3, experts.intermediate_size, hidden, experts.num_experts, experts.layers.len()])
     });
-    let embeddings = (2 * config.vocab_size() as u64).saturating_mul(hidden);
-    layer.saturating_mul(config.num_hidden_layers() as u64).saturating_add(experts).saturating_add(embeddings)
+    let embeddings = product(&[2, config.vocab_size(), hidden]);
+    (layer, experts.saturating_add(embeddings))
 }

@@ -40,6 +40,9 @@ pub struct GenerationConfig {
     /// What finished sequences are filled up with; absent: the model's, or the first token that ends a sequence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad_token_id: Option<i64>,
+    /// The token that a decoder begins with which answers an encoder; absent: the model's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decoder_start_token_id: Option<i64>,
     /// Whether keys and values are kept between steps. Without, every step computes the whole sequence again.
     pub use_cache: bool,
     /// Whether the scores of each step are given back.
@@ -64,6 +67,7 @@ impl Default for GenerationConfig {
             top_p: None,
             eos_token_id: None,
             pad_token_id: None,
+            decoder_start_token_id: None,
             use_cache: true,
             output_logits: false,
             seed: None,

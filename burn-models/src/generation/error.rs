@@ -33,6 +33,12 @@ pub enum GenerateError {
     #[error("`{0}` cannot be given to `generate`")]
     Argument(&'static str),
 
+    /// Nothing says which token a decoder begins with.
+    #[error(
+        "neither the generation config nor the model's has a `decoder_start_token_id`, and no `decoder_input_ids` are given"
+    )]
+    NoStartToken,
+
     /// The prompt is not token ids.
     #[error("`generate` needs a prompt of `input_ids`")]
     NoPrompt,

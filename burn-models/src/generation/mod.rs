@@ -5,9 +5,11 @@ mod error;
 mod output;
 mod run;
 mod sampling;
+mod seq2seq;
 mod unsupported;
 
 pub use config::GenerationConfig;
 pub use error::GenerateError;
-pub use output::{GenerateOutput, Step};
+pub use output::{AnyGenerateOutput, GenerateOutput, Step};
 pub use run::{generate, generate_with};
+pub use seq2seq::{Batch, generate_seq2seq};

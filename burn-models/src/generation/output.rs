@@ -1,5 +1,6 @@
-use crate::outputs::CausalLMOutputWithPast;
+use crate::outputs::{CausalLMOutputWithPast, LanguageModelOutput};
 use burn::tensor::{Int, Tensor};
+use patching_core::capture::OutputTuple;
 
 /// What `generate` gives.
 #[derive(Clone, Debug)]
@@ -7,6 +8,8 @@ use burn::tensor::{Int, Tensor};
 pub struct GenerateOutput<O = CausalLMOutputWithPast> {
     /// The prompts with what was added, `[batch, tokens]`; finished sequences end in padding.
     pub sequences: Tensor<2, Int>,
+    /// How many tokens of each sequence are its prompt, padding included.
+    pub prompt_length: usize,
     /// What was added to each sequence, up to and including the token that ended it.
     pub new_tokens: Vec<Vec<i64>>,
     /// The output of each step, without its cache; empty unless something was asked for.
@@ -28,4 +31,25 @@ pub struct Step<'a, O = CausalLMOutputWithPast> {
     pub finished: &'a [bool],
     /// The output that the tokens were chosen by, without its cache.
     pub output: &'a O,
+}
+
+/// A [`GenerateOutput`] with the type of its outputs erased, for code that treats every model alike.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AnyGenerateOutput {
+    /// See [`GenerateOutput::sequences`].
+    pub sequences: Tensor<2, Int>,
+    /// See [`GenerateOutput::prompt_length`].
+    pub prompt_length: usize,
+    /// See [`GenerateOutput::new_tokens`].
+    pub new_tokens: Vec<Vec<i64>>,
+    /// What was present in the output of each step; see [`GenerateOutput::steps`].
+    pub steps: Vec<OutputTuple>,
+}
+
+impl<O: LanguageModelOutput> From<GenerateOutput<O>> for AnyGenerateOutput {
+    fn from(output: GenerateOutput<O>) -> Self {
+        let GenerateOutput { sequences, prompt_length, new_tokens, steps } = output;
+        Self { sequences, prompt_length, new_tokens, steps: steps.iter().map(O::as_tuple).collect() }
+    }
 }

@@ -83,7 +83,8 @@ fn steps<M: CausalLM>(
             break;
         }
     }
-    Ok(GenerateOutput { sequences: run.sequences(), new_tokens: run.new_tokens, steps })
+    let [_, prompt_length] = run.prompt.dims();
+    Ok(GenerateOutput { sequences: run.sequences(), prompt_length, new_tokens: run.new_tokens, steps })
 }
 
 /// The state between two steps.

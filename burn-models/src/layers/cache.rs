@@ -52,6 +52,25 @@ impl Cache {
         }
     }
 
+    /// The keys and values that layer `layer` computed from an encoder's output: those of an earlier call, or else what
+    /// `compute` gives, which is kept for the next.
+    ///
+    /// # Shapes
+    ///
+    /// - `compute`, output: twice `[batch, key heads, source, head size]`
+    pub fn of_encoder(&mut self, layer: usize, compute: impl FnOnce() -> [Tensor<4>; 2]) -> [Tensor<4>; 2] {
+        match self.layers.get_mut(layer) {
+            Some(layer) => layer.of_encoder.get_or_insert_with(compute).clone(),
+            None => compute(),
+        }
+    }
+
+    /// How many positions the encoder's output had from which it holds keys and values, if it does.
+    pub fn source_length(&self) -> Option<usize> {
+        let [keys, _] = self.layers.first()?.of_encoder.as_ref()?;
+        Some(keys.dims()[2])
+    }
+
     /// Checks that it fits a batch and a model.
     pub(crate) fn check(&self, fits: &CacheFits<'_>) -> Result<(), ForwardError> {
         let same = |what, found: &dyn Debug, expected: &dyn Debug| {
@@ -67,6 +86,11 @@ impl Cache {
                 same("key heads", &key_heads, &fits.key_heads)?;
                 same("values in a head", &size, &fits.head_dim)?;
                 same("as its element type", &keys.dtype(), &fits.dtype)?;
+            }
+            if let Some([keys, _]) = &layer.of_encoder {
+                let [batch, _, source, _] = keys.dims();
+                same("sequences of an encoder", &batch, &fits.batch)?;
+                same("positions of an encoder", &source, &fits.source.unwrap_or(source))?;
             }
         }
         let expected = self.sequence_length();
@@ -85,6 +109,8 @@ pub(crate) struct CacheFits<'a> {
     pub(crate) key_heads: usize,
     pub(crate) head_dim: usize,
     pub(crate) dtype: DType,
+    /// How many positions the encoder's output has, if one is given.
+    pub(crate) source: Option<usize>,
 }
 
 /// One layer's part of a [`Cache`].
@@ -97,11 +123,13 @@ pub struct CacheLayer {
     buffers: Option<(Tensor<4>, Tensor<4>)>,
     start: usize,
     end: usize,
+    /// The keys and values of an encoder's output, `[batch, key heads, source, head size]` each.
+    of_encoder: Option<[Tensor<4>; 2]>,
 }
 
 impl CacheLayer {
     fn new(window: Option<usize>) -> Self {
-        Self { window, seen: 0, buffers: None, start: 0, end: 0 }
+        Self { window, seen: 0, buffers: None, start: 0, end: 0, of_encoder: None }
     }
 
     /// How far back the layer looks; `None`: to the first token.
@@ -120,6 +148,11 @@ impl CacheLayer {
         let from = self.end - self.reach();
         let part = |buffer: &Tensor<4>| buffer.clone().slice_dim(2, from..self.end);
         Some((part(keys), part(values)))
+    }
+
+    /// The keys and values of an encoder's output, `[batch, key heads, source, head size]`, if it holds some.
+    pub fn of_encoder(&self) -> Option<[Tensor<4>; 2]> {
+        self.of_encoder.clone()
     }
 
     fn batch_size(&self) -> Option<usize> {
@@ -244,8 +277,20 @@ mod tests {
     }
 
     #[test]
+    fn what_an_encoder_gave_is_computed_once() {
+        let mut cache = Cache::new([None, None]);
+        assert_eq!(cache.source_length(), None);
+        let [keys, _] = cache.of_encoder(0, || [tokens(0..3), tokens(3..6)]);
+        assert_eq!(values(&keys), [0, 1, 2]);
+        let [keys, vals] = cache.of_encoder(0, || unreachable!("it is there"));
+        assert_eq!((values(&keys), values(&vals)), (vec![0, 1, 2], vec![3, 4, 5]));
+        assert_eq!((cache.source_length(), cache.sequence_length()), (Some(3), 0));
+    }
+
+    #[test]
     fn another_batch_or_model_is_an_error() {
-        let fits = |batch, windows| CacheFits { batch, windows, key_heads: 1, head_dim: 1, dtype: DType::F32 };
+        let fits =
+            |batch, windows| CacheFits { batch, windows, key_heads: 1, head_dim: 1, dtype: DType::F32, source: None };
         let what = |result| match result {
             Err(ForwardError::Cache { what, .. }) => what,
             Err(ForwardError::CacheInconsistent { layer: 1, .. }) => "inconsistent",

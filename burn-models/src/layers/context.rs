@@ -1,8 +1,8 @@
 use super::attention::{AttentionImplementation, AttentionInterface};
-use super::embedding::is_host;
+use super::embedding::{is_host, safe_ids};
 use super::experts::{ExpertsImplementation, ExpertsInterface};
-use super::{AttentionMask, Cache, CacheFits, MaskRequest, Rotary, embed};
-use crate::config::{DecoderConfig, check_experts};
+use super::{AttentionMask, Cache, CacheFits, Extent, MaskRequest, Rotary, Tokens};
+use crate::config::{DecoderConfig, GeneralConfig, check_experts};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
 use crate::routing::{ExpertRouting, Replay, RoutingError};
@@ -10,7 +10,7 @@ use burn::nn::Embedding;
 use burn::tensor::{Device, Int, Tensor};
 use patching_core::capture::ForwardKwargs;
 
-/// What all layers of one forward pass share: positions, masks and the cache, each made once.
+/// What all layers of one forward pass share: positions, masks, the cache and what an encoder gave, each made once.
 #[derive(Clone, Debug)]
 pub struct LayerContext {
     rotary: Option<Rotary>,
@@ -19,6 +19,7 @@ pub struct LayerContext {
     keep_cache: bool,
     request: MaskRequest,
     masks: Vec<KnownMask>,
+    encoder: Option<Encoder>,
     implementation: AttentionImplementation,
     experts: ExpertsImplementation,
     replay: Option<Replay>,
@@ -32,48 +33,156 @@ struct KnownMask {
     mask: AttentionMask,
 }
 
+/// What the layers of a decoder look at besides their own sequence.
+#[derive(Clone, Debug)]
+struct Encoder {
+    /// `[batch, source, hidden]`; none: the cache has what layers need of it.
+    hidden_states: Option<Tensor<3>>,
+    request: MaskRequest,
+    mask: Option<AttentionMask>,
+}
+
+/// Whether a position looks at later ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Causality {
+    /// It does not, unless a call says otherwise.
+    Causal,
+    /// It does, unless a call says otherwise.
+    Bidirectional,
+    /// It does not, whatever a call says.
+    AlwaysCausal,
+    /// It does, whatever a call says.
+    NeverCausal,
+}
+
+impl Causality {
+    fn is_causal(self, kwargs: &ForwardKwargs) -> bool {
+        match self {
+            Self::Causal => kwargs.get_is_causal().unwrap_or(true),
+            Self::Bidirectional => kwargs.get_is_causal().unwrap_or(false),
+            Self::AlwaysCausal => true,
+            Self::NeverCausal => false,
+        }
+    }
+}
+
+/// What the context of a stack of layers depends on besides the inputs of a call.
+#[derive(Clone, Debug)]
+pub struct Stack<'a> {
+    /// The part of the config that is not about the architecture.
+    pub general: &'a GeneralConfig,
+    /// How far back each layer looks.
+    pub windows: Vec<Option<usize>>,
+    /// The number of key and value heads.
+    pub key_heads: usize,
+    /// The size of a head.
+    pub head_dim: usize,
+    /// Whether a position looks at later ones.
+    pub causality: Causality,
+    /// Whether keys and values are kept unless a call says otherwise; `None`: the stack has no cache.
+    pub use_cache: Option<bool>,
+    /// The hidden size of the encoder that layers look at; `None`: they look at none.
+    pub encoder_size: Option<usize>,
+    /// How many positions have embeddings; `None`: positions are not looked up.
+    pub max_positions: Option<usize>,
+    /// Whether positions that begin anew part a row into sequences that do not see each other.
+    pub packs: bool,
+}
+
+impl<'a> Stack<'a> {
+    /// `layers` layers of an encoder: every position looks at every other, and nothing is kept.
+    pub fn encoder(general: &'a GeneralConfig, layers: usize) -> Self {
+        Self {
+            general,
+            windows: vec![None; layers],
+            key_heads: 0,
+            head_dim: 0,
+            causality: Causality::Bidirectional,
+            use_cache: None,
+            encoder_size: None,
+            max_positions: None,
+            packs: false,
+        }
+    }
+
+    /// `layers` layers of a decoder that has as many key heads as query heads.
+    pub fn decoder(general: &'a GeneralConfig, layers: usize, [heads, head_dim]: [usize; 2], use_cache: bool) -> Self {
+        Self {
+            key_heads: heads,
+            head_dim,
+            causality: Causality::Causal,
+            use_cache: Some(use_cache),
+            ..Self::encoder(general, layers)
+        }
+    }
+}
+
 impl LayerContext {
     /// Checks a decoder's inputs and prepares what its layers need; gives the embedded tokens `[batch, seq, hidden]`
     /// along with it.
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit each other, the model or the cache; when the config's attention or experts
-    /// implementation is not registered, or the latter is chosen where no layer has experts; when the inputs force
-    /// experts on a model that has none or others ([`ForwardError::Routing`]).
+    /// As [`for_stack`](Self::for_stack), and when the experts implementation is not registered or is chosen where no
+    /// layer has experts; when the inputs force experts on a model that has none or others ([`ForwardError::Routing`]).
     pub fn for_decoder<C: DecoderConfig>(
         config: &C,
         table: &Embedding,
-        inputs: TextInputs,
+        mut inputs: TextInputs,
         kwargs: &ForwardKwargs,
     ) -> Result<(Tensor<3>, Self), ForwardError> {
-        let implementation = AttentionInterface::get(config.attn_implementation())?;
         let experts = config.experts_implementation();
         check_experts(config, experts)?;
         let experts = ExpertsInterface::get(experts)?;
-        let embedded = embedded(config.hidden_size(), table, inputs.input_ids, inputs.inputs_embeds)?;
-        let [batch, seq, _] = embedded.dims();
+        let tokens = Tokens::new(inputs.input_ids.take(), inputs.inputs_embeds.take(), table)?;
+        let extent = tokens.extent(table);
+        let routing = inputs.expert_routing.take();
+        let replay = routing.map(|routing| replay(config, routing, extent.batch * extent.seq)).transpose()?;
+        let stack = Stack {
+            windows: config.windows(),
+            packs: true,
+            ..Stack::decoder(config.general(), 0, [config.num_key_value_heads(), config.head_dim()], config.use_cache())
+        };
+        let context = Self::for_stack(&stack, &extent, inputs, kwargs)?;
+        Ok((tokens.embed(table), Self { experts, replay, ..context }))
+    }
 
-        let replay = inputs.expert_routing.map(|routing| replay(config, routing, batch * seq)).transpose()?;
-        let windows = config.windows();
+    /// Checks the inputs of a stack of layers, less the tokens themselves, and prepares what its layers need.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs do not fit each other, the model or the cache, or are such that the stack has no use for; when the
+    /// config's attention implementation is not registered.
+    pub fn for_stack(
+        stack: &Stack<'_>,
+        extent: &Extent,
+        inputs: TextInputs,
+        kwargs: &ForwardKwargs,
+    ) -> Result<Self, ForwardError> {
+        let Extent { batch, seq, dtype, device } = extent.clone();
+        let implementation = AttentionInterface::get(stack.general.attn_implementation.as_deref())?;
+        check_use(stack, &inputs)?;
+        let source = inputs.encoder_hidden_states.as_ref().map(|states| states.dims()[1]);
         if let Some(cache) = &inputs.cache {
             cache.check(&CacheFits {
                 batch,
-                windows: &windows,
-                key_heads: config.num_key_value_heads(),
-                head_dim: config.head_dim(),
-                dtype: embedded.dtype(),
+                windows: &stack.windows,
+                key_heads: stack.key_heads,
+                head_dim: stack.head_dim,
+                dtype,
+                source,
             })?;
         }
-        let keep_cache = kwargs.get_use_cache().unwrap_or_else(|| config.use_cache());
+        let keep_cache = stack.use_cache.is_some_and(|by_config| kwargs.get_use_cache().unwrap_or(by_config));
         let cache = match inputs.cache {
-            None if keep_cache => Some(Cache::new(windows.iter().copied())),
+            None if keep_cache => Some(Cache::new(stack.windows.iter().copied())),
             cache => cache,
         };
         let past = cache.as_ref().map_or(0, Cache::sequence_length);
 
-        let is_packed = inputs.position_ids.is_some() && inputs.attention_mask.is_none() && cache.is_none();
-        let position_ids = positions(inputs.position_ids, [batch, seq], past, &embedded)?;
+        let is_packed =
+            stack.packs && inputs.position_ids.is_some() && inputs.attention_mask.is_none() && cache.is_none();
+        let position_ids = positions(stack, inputs.position_ids, past, extent)?;
         let segments = Some(position_ids.clone()).filter(|_| is_packed).and_then(segments);
         let request = MaskRequest {
             batch,
@@ -81,17 +190,92 @@ impl LayerContext {
             key_length: past + seq,
             query_offset: past,
             key_offset: 0,
-            is_causal: kwargs.get_is_causal().unwrap_or(true),
+            is_causal: stack.causality.is_causal(kwargs),
             window: None,
             padding: padding(inputs.attention_mask, [batch, past + seq])?,
             segments,
-            dtype: embedded.dtype(),
-            device: embedded.device(),
+            dtype,
+            device,
         };
+        let held = cache.as_ref().and_then(Cache::source_length);
+        let encoder = match inputs.encoder_hidden_states {
+            None => held.map(|length| (None, length)),
+            Some(states) => Some((Some(encoded(stack, states, batch)?), source.unwrap_or_default())),
+        };
+        let encoder = match (encoder, inputs.encoder_attention_mask) {
+            (None, None) => None,
+            (None, Some(_)) => {
+                let because = ": there are no `encoder_hidden_states`";
+                return Err(unused(stack, "encoder_attention_mask", because));
+            }
+            (Some((hidden_states, length)), mask) => {
+                let padding = source_padding(mask, [batch, length])?;
+                let request =
+                    MaskRequest { key_length: length, is_causal: false, padding, segments: None, ..request.clone() };
+                Some(Encoder { hidden_states, request, mask: None })
+            }
+        };
+        let experts = ExpertsInterface::get(None)?;
         let masks = Vec::new();
-        let context =
-            Self { rotary: None, position_ids, cache, keep_cache, request, masks, implementation, experts, replay };
-        Ok((embedded, context))
+        Ok(Self {
+            rotary: None,
+            position_ids,
+            cache,
+            keep_cache,
+            request,
+            masks,
+            encoder,
+            implementation,
+            experts,
+            replay: None,
+        })
+    }
+
+    /// What the layers of an encoder need that is given nothing but hidden states, `[batch, seq, hidden]`.
+    ///
+    /// # Errors
+    ///
+    /// When the config's attention implementation is not registered.
+    pub fn for_encoder(
+        general: &GeneralConfig,
+        hidden_states: &Tensor<3>,
+        kwargs: &ForwardKwargs,
+    ) -> Result<Self, ForwardError> {
+        Self::for_stack(&Stack::encoder(general, 0), &Extent::of(hidden_states), TextInputs::default(), kwargs)
+    }
+
+    /// How many positions each sequence had before this call.
+    pub fn past(&self) -> usize {
+        self.request.query_offset
+    }
+
+    /// Whether layers look at what an encoder gave.
+    pub fn has_encoder(&self) -> bool {
+        self.encoder.is_some()
+    }
+
+    /// What the encoder gave, as keys and values of layer `layer`: `project` makes them of its hidden states
+    /// `[batch, source, hidden]`, unless the cache has them. With them comes what queries may look at.
+    ///
+    /// `None` without an encoder.
+    pub(crate) fn of_encoder(
+        &mut self,
+        layer: usize,
+        project: impl FnOnce(Tensor<3>) -> [Tensor<4>; 2],
+    ) -> Option<([Tensor<4>; 2], AttentionMask)> {
+        let encoder = self.encoder.as_mut()?;
+        let mask = match &encoder.mask {
+            Some(mask) => mask.clone(),
+            None => encoder.mask.insert(self.implementation.mask(&encoder.request)).clone(),
+        };
+        let [keys, values] = match (&mut self.cache, encoder.hidden_states.clone()) {
+            (Some(cache), Some(states)) => cache.of_encoder(layer, || project(states)),
+            (None, Some(states)) => project(states),
+            // without hidden states there is a cache that has all of its layers' keys and values
+            (Some(cache), None) => cache.layers().get(layer)?.of_encoder()?,
+            (None, None) => return None,
+        };
+        Some(([keys, values], mask))
     }
 
     /// Where each token stands, `[batch or 1, seq]`.
@@ -187,47 +371,73 @@ fn replay<C: DecoderConfig>(config: &C, routing: ExpertRouting, tokens: usize) -
     }
 }
 
-fn embedded(
-    hidden_size: usize,
-    table: &Embedding,
-    input_ids: Option<Tensor<2, Int>>,
-    inputs_embeds: Option<Tensor<3>>,
-) -> Result<Tensor<3>, ForwardError> {
-    let shape = |name, found: Vec<usize>, expected: String| Err(ForwardError::Shape { name, found, expected });
-    match (input_ids, inputs_embeds) {
-        (Some(ids), None) => match ids.dims() {
-            [0, _] | [_, 0] => shape("input_ids", ids.dims().to_vec(), "[batch, seq], neither of them zero".to_owned()),
-            _ => embed(table, ids),
-        },
-        (None, Some(embeds)) => match embeds.dims() {
-            [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => {
-                let (found, expected) = (embeds.dtype(), table.weight.val().dtype());
-                if found != expected {
-                    return Err(ForwardError::DType { name: "inputs_embeds", found, expected });
-                }
-                Ok(embeds)
-            }
-            dims => shape("inputs_embeds", dims.to_vec(), format!("[batch, seq, {hidden_size}], none of them zero")),
-        },
-        (None, None) => Err(ForwardError::Inputs { found: "neither" }),
-        (Some(_), Some(_)) => Err(ForwardError::Inputs { found: "both" }),
+/// Refuses what the stack would ignore.
+fn check_use(stack: &Stack<'_>, inputs: &TextInputs) -> Result<(), ForwardError> {
+    let needless = [
+        ("token_type_ids", inputs.token_type_ids.is_some(), ""),
+        ("cache", inputs.cache.is_some() && stack.use_cache.is_none(), ": it is no decoder"),
+        (
+            "encoder_hidden_states",
+            inputs.encoder_hidden_states.is_some() && stack.encoder_size.is_none(),
+            ": it has no cross-attention (`is_decoder` and `add_cross_attention` in the config)",
+        ),
+    ];
+    if let Some((name, _, because)) = needless.into_iter().find(|(_, is_given, _)| *is_given) {
+        return Err(unused(stack, name, because));
+    }
+    match inputs.expert_routing {
+        Some(_) => Err(RoutingError::NoExperts { model_type: stack.general.model_type.clone() }.into()),
+        None => Ok(()),
+    }
+}
+
+fn unused(stack: &Stack<'_>, name: &'static str, because: &'static str) -> ForwardError {
+    ForwardError::Unused { model: stack.general.model_type.clone(), name, because }
+}
+
+fn encoded(stack: &Stack<'_>, states: Tensor<3>, batch: usize) -> Result<Tensor<3>, ForwardError> {
+    match (states.dims(), stack.encoder_size) {
+        ([rows, source, size], Some(expected)) if rows == batch && source > 0 && size == expected => Ok(states),
+        (found, expected) => Err(ForwardError::Shape {
+            name: "encoder_hidden_states",
+            found: found.to_vec(),
+            expected: format!("[{batch}, source, {}], none of them zero", expected.unwrap_or_default()),
+        }),
+    }
+}
+
+fn source_padding(mask: Option<Tensor<2, Int>>, expected: [usize; 2]) -> Result<Option<Tensor<2, Int>>, ForwardError> {
+    match mask {
+        Some(mask) if mask.dims() != expected => Err(ForwardError::Shape {
+            name: "encoder_attention_mask",
+            found: mask.dims().to_vec(),
+            expected: format!("{expected:?}: batch, and the encoder's positions"),
+        }),
+        mask => Ok(mask),
     }
 }
 
 fn positions(
+    stack: &Stack<'_>,
     given: Option<Tensor<2, Int>>,
-    [batch, seq]: [usize; 2],
     past: usize,
-    embedded: &Tensor<3>,
+    Extent { batch, seq, device, .. }: &Extent,
 ) -> Result<Tensor<2, Int>, ForwardError> {
+    const NAME: &str = "position_ids";
     let Some(given) = given else {
-        let range = past as i64..(past + seq) as i64;
-        return Ok(Tensor::<1, Int>::arange(range, &embedded.device()).unsqueeze());
+        let end = past + seq;
+        if let Some(limit) = stack.max_positions.filter(|limit| end > *limit) {
+            return Err(ForwardError::IndexOutOfRange { name: NAME, found: end as i64 - 1, limit });
+        }
+        return Ok(Tensor::<1, Int>::arange(past as i64..end as i64, device).unsqueeze());
     };
     match given.dims() {
-        [rows, columns] if (rows == batch || rows == 1) && columns == seq => Ok(given),
+        [rows, columns] if (rows == *batch || rows == 1) && columns == *seq => match stack.max_positions {
+            Some(limit) => safe_ids(NAME, given, limit),
+            None => Ok(given),
+        },
         found => Err(ForwardError::Shape {
-            name: "position_ids",
+            name: NAME,
             found: found.to_vec(),
             expected: format!("[{batch}, {seq}] or [1, {seq}]"),
         }),

@@ -37,6 +37,30 @@ pub fn causal_lm_loss(logits: Tensor<3>, labels: Labels) -> Result<Tensor<1>, Fo
     cross_entropy(scores.reshape([rows, vocabulary]), next.reshape([rows]))
 }
 
+/// The mean cross entropy of the tokens at their own positions, `[1]`: for models that fill in hidden tokens, classify
+/// tokens, or whose inputs are already moved to the right.
+///
+/// Labels beyond what there is to choose from are an error where [`causal_lm_loss`] says so.
+///
+/// # Shapes
+///
+/// - `logits`: `[batch, seq, choices]`
+/// - `labels`: `[batch, seq]`, `-100` where none is expected
+///
+/// # Errors
+///
+/// When the labels are not tokens or do not fit the logits.
+pub fn token_loss(logits: Tensor<3>, labels: Labels) -> Result<Tensor<1>, ForwardError> {
+    let Labels::Tokens(labels) = labels else {
+        return Err(wrong_kind(&labels, "tokens of shape [batch, seq]"));
+    };
+    let [batch, seq, choices] = logits.dims();
+    if labels.dims() != [batch, seq] {
+        return Err(labels_shape(labels.dims().to_vec(), format!("[{batch}, {seq}] as the logits")));
+    }
+    cross_entropy(logits.reshape([batch * seq, choices]), labels.reshape([batch * seq]))
+}
+
 /// The loss of a classifier, `[1]`: mean squared error for `regression`, cross entropy for
 /// `single_label_classification`, binary cross entropy for `multi_label_classification`. Where the config does not say
 /// which, one label means regression, and otherwise the labels decide.

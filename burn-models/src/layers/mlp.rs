@@ -11,3 +11,8 @@ pub fn gated_mlp(gate: &Linear, up: &Linear, down: &Linear, activation: Activati
     };
     linear(down, product)
 }
+
+/// The feed-forward block without a gate: `outer(activation(inner(x)))`, `[batch, seq, hidden]` to the same.
+pub fn plain_mlp(inner: &Linear, outer: &Linear, activation: Activation, x: Tensor<3>) -> Tensor<3> {
+    linear(outer, activation.forward(linear(inner, x)))
+}

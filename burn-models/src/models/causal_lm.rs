@@ -1,11 +1,11 @@
-use super::BaseModel;
+use super::{BaseModel, Model};
 use crate::config::{DecoderConfig, TokenIds};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
 use crate::layers::moe::load_balancing_loss;
 use crate::layers::{causal_lm_loss, lm_logits, select_positions};
 use crate::outputs::{
-    BaseModelOutputWithPast, CausalLMOutputWithPast, DecoderOutput, LanguageModelOutput, MoeCausalLMOutputWithPast,
+    BaseModelOutputWithPast, CausalLMOutputWithPast, HiddenStateOutput, LanguageModelOutput, MoeCausalLMOutputWithPast,
     MoeModelOutputWithPast,
 };
 use burn::nn::Linear;
@@ -38,7 +38,7 @@ fn scored<M: BaseModel>(
     head: Option<&Linear>,
     mut inputs: TextInputs,
     kwargs: &ForwardKwargs,
-) -> Result<(M::Output, Tensor<3>, Option<Tensor<1>>), ForwardError> {
+) -> Result<(<M as Model>::Output, Tensor<3>, Option<Tensor<1>>), ForwardError> {
     let labels = inputs.labels.take();
     let keep = std::mem::take(&mut inputs.logits_to_keep);
     let base = model.forward_base(inputs, kwargs)?;
@@ -52,7 +52,7 @@ fn scored<M: BaseModel>(
 }
 
 /// Runs a base model and a language model head.
-pub(crate) fn forward_causal<M: BaseModel<Output = BaseModelOutputWithPast>>(
+pub(crate) fn forward_causal<M: BaseModel + Model<Output = BaseModelOutputWithPast>>(
     model: &M,
     head: Option<&Linear>,
     inputs: TextInputs,
@@ -68,7 +68,7 @@ pub(crate) fn forward_causal<M: BaseModel<Output = BaseModelOutputWithPast>>(
 
 /// Runs a base model with mixtures of experts and a language model head, and computes the loss that balances experts
 /// where the router logits of all layers were recorded.
-pub(crate) fn forward_moe_causal<M: BaseModel<Output = MoeModelOutputWithPast>>(
+pub(crate) fn forward_moe_causal<M: BaseModel + Model<Output = MoeModelOutputWithPast>>(
     model: &M,
     head: Option<&Linear>,
     inputs: TextInputs,
@@ -154,7 +154,7 @@ macro_rules! causal_lm {
             ///
             /// An unknown name is an error that lists the choices.
             pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
-                $crate::models::BaseModel::set_attn_implementation(&mut self.model, name)
+                $crate::models::Tower::set_tower_attention(&mut self.model, name)
             }
 
             /// Chooses the implementation of mixtures of experts of a live model.
@@ -163,7 +163,7 @@ macro_rules! causal_lm {
             ///
             /// An unknown name is an error that lists the choices; a model without experts refuses every name.
             pub fn set_experts_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
-                $crate::models::BaseModel::set_experts_implementation(&mut self.model, name)
+                $crate::models::BaseModel::choose_experts(&mut self.model, name)
             }
         }
 
@@ -187,6 +187,7 @@ macro_rules! causal_lm {
         }
 
         $crate::models::decoder_with_head!($head, $model);
+        $crate::models::decoder_class!($head: $output; is_base: false, generates: generate);
 
         impl $crate::models::CausalLM for $head {
             type Output = $output;

@@ -1,10 +1,10 @@
-use super::BaseModel;
-use crate::config::DecoderConfig;
+use super::{BaseModel, Model};
+use crate::config::{DecoderConfig, ModelConfig};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
 use crate::layers::{Pooled, classification_loss, last_tokens, linear};
 use crate::outputs::{
-    BaseModelOutputWithPast, DecoderOutput, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
+    BaseModelOutputWithPast, HiddenStateOutput, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
     SequenceClassifierOutputWithPast,
 };
 use burn::nn::Linear;
@@ -18,7 +18,7 @@ fn scored<M: BaseModel>(
     score: &Linear,
     mut inputs: TextInputs,
     kwargs: &ForwardKwargs,
-) -> Result<(M::Output, Tensor<2>, Option<Tensor<1>>), ForwardError> {
+) -> Result<(<M as Model>::Output, Tensor<2>, Option<Tensor<1>>), ForwardError> {
     let config = model.config();
     let labels = inputs.labels.take();
     let input_ids = inputs.input_ids.clone();
@@ -39,7 +39,7 @@ fn scored<M: BaseModel>(
 macro_rules! forward_classifier {
     ($(#[$doc:meta])* $name:ident: $base:ty => $output:ident) => {
         $(#[$doc])*
-        pub(crate) fn $name<M: BaseModel<Output = $base>>(
+        pub(crate) fn $name<M: BaseModel + Model<Output = $base>>(
             model: &M,
             score: &Linear,
             inputs: TextInputs,
@@ -121,7 +121,7 @@ macro_rules! sequence_classifier {
             ///
             /// An unknown name is an error that lists the choices.
             pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
-                $crate::models::BaseModel::set_attn_implementation(&mut self.model, name)
+                $crate::models::Tower::set_tower_attention(&mut self.model, name)
             }
 
             /// Chooses the implementation of mixtures of experts of a live model.
@@ -130,7 +130,7 @@ macro_rules! sequence_classifier {
             ///
             /// An unknown name is an error that lists the choices; a model without experts refuses every name.
             pub fn set_experts_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
-                $crate::models::BaseModel::set_experts_implementation(&mut self.model, name)
+                $crate::models::BaseModel::choose_experts(&mut self.model, name)
             }
         }
 
@@ -149,6 +149,7 @@ macro_rules! sequence_classifier {
         }
 
         $crate::models::decoder_with_head!($head, $model);
+        $crate::models::decoder_class!($head: $output; is_base: false);
     };
 }
 pub(crate) use sequence_classifier;

@@ -1,17 +1,35 @@
-//! What the models of every decoder family have in common: the traits that generic code uses, and the heads.
+//! What models have in common: the traits that generic code uses, and what is written once for all families.
+//!
+//! | | is |
+//! | --- | --- |
+//! | [`Model`] | anything that loads from a checkpoint |
+//! | [`Tower`] | what records by its own declaration, alone or inside another |
+//! | [`Decoder`], [`BaseModel`], [`CausalLM`] | a decoder of text, without its head, and what generates |
+//! | [`EncoderDecoder`] | an encoder, and a decoder that looks at what it gives |
 
 mod base;
 mod causal_lm;
 mod classifier;
 mod decoder;
 mod decoder_model;
+mod encoder_decoder;
+mod model;
+mod tower;
 
 pub use base::BaseModel;
 pub use causal_lm::CausalLM;
 pub use decoder::Decoder;
+pub use encoder_decoder::{EncoderDecoder, Seq2SeqLM};
+pub use model::Model;
+pub use tower::Tower;
 
-pub(crate) use base::base_model;
+pub(crate) use base::{base_model, decoder_class};
 pub(crate) use causal_lm::{causal_lm, forward_causal, forward_moe_causal};
 pub(crate) use classifier::{forward_classifier, forward_moe_classifier, sequence_classifier};
 pub(crate) use decoder::decoder_with_head;
 pub(crate) use decoder_model::decoder_model;
+pub(crate) use encoder_decoder::{
+    ScoredTokens, encode_decode, encoder_decoder, encoder_decoder_keys, encoder_decoder_plan, score_tokens, seq2seq_lm,
+};
+pub(crate) use model::{base_tower, generate_any, model_head};
+pub(crate) use tower::{declared_keys, tower};

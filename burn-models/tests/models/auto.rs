@@ -1,10 +1,12 @@
 //! Models whose family is known when the program runs.
 
 use crate::replacements::FusedQkvAttention;
-use crate::support::{Case, bits, device, difference};
+use crate::support::{Case, bits, device, difference, flat};
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
-use burn_models::auto::{AnyModel, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, Family, Head};
+use burn_models::auto::{
+    AnyModel, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, Family, ModelClass, NamedInputs,
+};
 use burn_models::qwen2_moe::Qwen2MoeAttention;
 use patching_core::class::{all_slots, slots};
 use patching_core::patch::{PatchReport, PatchSet, replace_slots};
@@ -25,25 +27,28 @@ fn a_config_alone_is_patched_as_a_checkpoint_is() {
     let (device, patches) = (device(), fused());
     for &family in Family::ALL {
         let folder = folder(family);
-        let attention = format!("{}Attention", family.class_name(Head::None).trim_end_matches("Model"));
+        let base = ModelClass::base_of(&folder).expect("known");
+        let attention = format!("{}Attention", base.name.trim_end_matches("Model"));
         let replaceable = patches.get(&attention).is_some();
-        let plain = AnyModel::from_config_of(&folder, Head::None, &device).expect("constructs");
+        let plain = AnyModel::from_config_of(&folder, base, &device).expect("constructs");
         let layers = all_slots(&plain).iter().filter(|slot| slot.class == attention).count();
-        for &head in Head::ALL {
-            let name = family.class_name(head);
+        let classes = ModelClass::of_family(family.model_type());
+        assert_eq!(classes.len(), 3, "a base model, a language model, a classifier");
+        for class in classes {
+            let name = class.name;
             let check = |report: &PatchReport| {
                 assert_eq!(report.replaced.len(), if replaceable { layers } else { 0 }, "{name}");
                 assert_eq!(report.unmatched.len(), if replaceable { 2 } else { 3 }, "{name}");
             };
-            let plan = AnyModel::patch_plan(&folder, head, &device, &patches).expect("constructs");
+            let plan = AnyModel::patch_plan(&folder, class, &device, &patches).expect("constructs");
             check(&plan);
-            let (model, report) = AnyModel::from_config_with(&folder, head, &device, &patches).expect("constructs");
+            let (model, report) = AnyModel::from_config_with(&folder, class, &device, &patches).expect("constructs");
             assert_eq!(report, plan, "{name}");
             assert_eq!(model.patch_report(&patches), plan, "{name}");
             assert_eq!(model.class_name(), name);
             // a set that is given takes the place of what is registered, also an empty one
             let (plain, report) =
-                AnyModel::from_config_with(&folder, head, &device, &PatchSet::default()).expect("constructs");
+                AnyModel::from_config_with(&folder, class, &device, &PatchSet::default()).expect("constructs");
             assert!(report.replaced.is_empty() && !all_slots(&plain).iter().any(|slot| slot.is_replaced()), "{name}");
         }
         let of_type = [
@@ -83,10 +88,13 @@ fn a_model_of_any_family_is_a_module() {
         assert!(difference(&run(&fresh), &before) > 1e-2);
         assert!(difference(&run(&fresh.load_record(record)), &before) < 1e-5, "{}", model.class_name());
 
-        let any = AnyModel::from_pretrained_as(&folder, Head::CausalLM, &device, &Default::default()).expect("loads").0;
+        let class = ModelClass::named(&folder, model.class_name()).expect("known");
+        let any = AnyModel::from_pretrained_as(&folder, class, &device, &Default::default()).expect("loads").0;
         assert_eq!(all_slots(&any).into_iter().map(|slot| slot.path).collect::<Vec<_>>(), paths);
         let any = any.to_device(&device);
-        assert_eq!(bits(&run(any.as_causal_lm().expect("one"))), bits(&before));
+        let data = NamedInputs::new().with("input_ids", ids.to_data());
+        let found = flat(&any.forward(&data, &device, &ForwardKwargs::new()).expect("runs"));
+        assert_eq!(found["logits"].as_bytes(), before.to_data().as_bytes());
     }
 }
 

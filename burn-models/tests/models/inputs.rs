@@ -144,7 +144,7 @@ fn packed_sequences_do_not_see_each_other() {
             let ids = tokens(&device, [1, 12]);
             let positions = Tensor::<1, Int>::from_data([0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 6], &device).unsqueeze();
             for attention in ["sdpa", "eager"] {
-                model.base_mut().set_attn_implementation(attention).expect("built in");
+                model.set_attn_implementation(attention).expect("built in");
                 let run = |inputs: TextInputs| model.forward_causal(inputs, &kwargs).expect("runs").logits;
                 let packed = run(TextInputs::new(ids.clone()).position_ids(positions.clone()));
                 for part in [0..5, 5..12] {

@@ -62,6 +62,11 @@ impl Case {
         &self.folder
     }
 
+    /// The folder with the weights and inputs that the reference was run with.
+    pub fn weights(&self) -> &Path {
+        &self.weights
+    }
+
     /// The folder to load a model from.
     pub fn checkpoint(&self) -> &Path {
         &self.checkpoint
@@ -230,30 +235,47 @@ pub fn run<M: CausalLM>(case: &Case, model: &M, device: &Device) -> M::Output {
     model.forward_causal(case.inputs(device), &case.kwargs()).unwrap_or_else(|error| panic!("{}: {error}", case.name))
 }
 
-/// Every tensor of an output by its key in `outputs.safetensors`: `logits`, `hidden_states.0`.
+/// Every tensor of an output by its key in `outputs.safetensors`: `logits`, `hidden_states.0`,
+/// `text_model_output.attentions.1`.
 pub fn flat(tuple: &OutputTuple) -> BTreeMap<String, TensorData> {
     let mut flat = BTreeMap::new();
+    flatten("", tuple, &mut flat);
+    flat
+}
+
+fn flatten(prefix: &str, tuple: &OutputTuple, flat: &mut BTreeMap<String, TensorData>) {
     for (name, value) in tuple.iter() {
+        let name = format!("{prefix}{name}");
         match value {
-            OutputValue::Tensor(tensor) => drop(flat.insert(name.to_owned(), tensor.to_data())),
+            OutputValue::Tensor(tensor) => drop(flat.insert(name, tensor.to_data())),
             OutputValue::Captured(captured) => {
                 flat.extend(
                     captured.iter().map(|(position, _, tensor)| (format!("{name}.{position}"), tensor.to_data())),
                 );
             }
+            OutputValue::Nested(nested) => flatten(&format!("{name}."), nested, flat),
             _ => {}
         }
     }
-    flat
 }
 
 /// The length of every recorded sequence of an output, and which positions are present.
-pub fn recorded(tuple: &OutputTuple) -> BTreeMap<&'static str, (usize, Vec<usize>)> {
-    let of_key = |(name, value): (&'static str, &OutputValue)| match value {
-        OutputValue::Captured(captured) => {
-            Some((name, (captured.len(), captured.iter().map(|(position, ..)| position).collect())))
+pub fn recorded(tuple: &OutputTuple) -> BTreeMap<String, (usize, Vec<usize>)> {
+    let mut keys = BTreeMap::new();
+    recorded_in("", tuple, &mut keys);
+    keys
+}
+
+fn recorded_in(prefix: &str, tuple: &OutputTuple, keys: &mut BTreeMap<String, (usize, Vec<usize>)>) {
+    for (name, value) in tuple.iter() {
+        let name = format!("{prefix}{name}");
+        match value {
+            OutputValue::Captured(captured) => {
+                let present = captured.iter().map(|(position, ..)| position).collect();
+                keys.insert(name, (captured.len(), present));
+            }
+            OutputValue::Nested(nested) => recorded_in(&format!("{name}."), nested, keys),
+            _ => {}
         }
-        _ => None,
-    };
-    tuple.iter().filter_map(of_key).collect()
+    }
 }

@@ -4,6 +4,7 @@ use super::defaults::ConfigDefaults;
 use super::error::CaptureError;
 use super::kwargs::ForwardKwargs;
 use super::recorder::CanRecordOutputs;
+use super::selection::Flag;
 use crate::names::near;
 
 /// A base model inside a composite one, such as an encoder beside a decoder. It records by its own declaration.
@@ -27,6 +28,13 @@ impl Part {
             }
         }
         Self { prefix, keys }
+    }
+
+    /// Leaves out a key that this part declares but, where it is, never has.
+    #[must_use]
+    pub fn without(mut self, key: &str) -> Self {
+        self.keys.retain(|declared| *declared != key);
+        self
     }
 
     /// What the part declares, each with the prefix, in the order of the declaration.
@@ -69,14 +77,25 @@ impl ForwardKwargs {
         Ok(std::array::from_fn(|at| self.of_part(config, &parts[at])))
     }
 
+    /// The same without what is asked for under a name that begins with `prefix`: for a call that leaves that part out.
+    #[must_use]
+    pub fn without_prefix(&self, prefix: &str) -> Self {
+        let kept = self.keys().filter(|key| !key.starts_with(prefix));
+        let request = kept.fold(self.without_outputs(), |request, key| request.output(key, self.flag(key).clone()));
+        let expected = self.expected().filter(|(key, _)| !key.starts_with(prefix));
+        expected.fold(request, |request, (key, count)| request.expect(key, count))
+    }
+
     fn of_part(&self, config: &impl ConfigDefaults, part: &Part) -> Self {
         // the same but for what is recorded
         let mut request = self.without_outputs();
         for key in &part.keys {
-            let alone = (!part.prefix.is_empty()).then(|| self.flag(&format!("{}{key}", part.prefix)).clone());
-            let said = alone.filter(|flag| *flag != super::Flag::Unset).unwrap_or_else(|| self.flag(key).clone());
-            let flag = if said == super::Flag::Unset { config.output_flag(key).unwrap_or_default() } else { said };
-            request = request.output(*key, flag);
+            let alone = || self.flag(&format!("{}{key}", part.prefix)).clone();
+            let of_all = || self.flag(key).clone();
+            let by_config = || config.output_flag(key).unwrap_or_default();
+            let words: [&dyn Fn() -> Flag; 3] = [&alone, &of_all, &by_config];
+            let flag = words.iter().map(|word| word()).find(|flag| *flag != Flag::Unset);
+            request = request.output(*key, flag.unwrap_or_default());
         }
         let of_all = self.expected().filter(|(key, _)| part.declares(key));
         let of_this = self.expected().filter_map(|(key, count)| Some((part.own(key)?, count)));
@@ -94,8 +113,8 @@ fn unknown(model: &'static str, key: &str, parts: &[Part]) -> CaptureError {
     if known.is_empty() {
         return CaptureError::NothingDeclared { model, key: key.to_owned() };
     }
+    // people write the flag's name for the key's
     let bare = key.strip_prefix("output_").unwrap_or(key);
-    let bare = parts.iter().find_map(|part| bare.strip_prefix(part.prefix).filter(|_| !part.prefix.is_empty()));
-    let bare = bare.unwrap_or_else(|| key.strip_prefix("output_").unwrap_or(key));
+    let bare = parts.iter().find_map(|part| bare.strip_prefix(part.prefix).filter(|own| *own != bare)).unwrap_or(bare);
     CaptureError::UnknownKey { model, key: key.to_owned(), near: near(bare, known.iter().copied()), known }
 }

@@ -1,6 +1,7 @@
 //! What a request means for one model: which slots keep which elements. A pure function of the two.
 
 use super::error::CaptureError;
+use super::output::ModelOutput;
 use super::recorder::{CanRecordOutputs, OutputRecorder};
 use super::selection::{Flag, Misfit, Selection};
 use crate::class::{OwnSlots, SlotId, SlotInfo, is_within, own_slots};
@@ -204,14 +205,20 @@ impl CapturePlan {
     }
 
     /// The plans of the parts of a composite model as one: each with the prefix that its keys get in the composite's
-    /// output, and the path at which the part is.
+    /// output `O`, as [`pass_on_as`](ModelOutput::pass_on_as) has it, and the path at which the part is.
     ///
     /// To be looked at only: each part follows its own.
-    pub fn of_parts(model: &'static str, parts: impl IntoIterator<Item = (&'static str, &'static str, Self)>) -> Self {
+    pub fn of_parts<O: ModelOutput>(
+        model: &'static str,
+        parts: impl IntoIterator<Item = (&'static str, &'static str, Self)>,
+    ) -> Self {
         let mut keys = Vec::new();
         for (prefix, path, plan) in parts {
             for mut planned in plan.keys {
-                planned.key = prefixed(prefix, planned.key);
+                let in_field = |field: &&&str| field.strip_prefix(prefix) == Some(planned.key);
+                let field =
+                    O::KEYS.iter().find(in_field).or_else(|| O::KEYS.iter().find(|field| **field == planned.key));
+                planned.key = field.copied().unwrap_or_else(|| prefixed(prefix, planned.key));
                 for row in &mut planned.rows {
                     row.path = format!("{path}.{}", row.path).into();
                 }

@@ -1,7 +1,7 @@
 //! What can be said of attention weights in a few numbers.
 
 use super::record::Value;
-use crate::cli::inputs::Tokens;
+use crate::cli::inputs::{ReadBy, Tokens};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -55,7 +55,8 @@ impl Weights {
     }
 
     /// The key that the first sequence's queries look at most, all heads together, and its mean weight.
-    pub(crate) fn most_attended(&self, tokens: Option<&Tokens>) -> Option<(usize, f64)> {
+    pub(crate) fn most_attended(&self, read_by: ReadBy<'_>) -> Option<(usize, f64)> {
+        let tokens = read_by.queries;
         let queries: Vec<usize> = (0..self.queries).filter(|query| self.is_real(*query, tokens)).collect();
         let of_key = |key: usize| {
             let rows = (0..self.heads).flat_map(|head| queries.iter().map(move |query| (head, *query)));
@@ -100,8 +101,15 @@ impl Weights {
         [self.queries, self.keys] == [tokens.ids.len(); 2]
     }
 
+    /// The keys, if they are these tokens.
+    pub(crate) fn keys<'a>(&self, read_by: ReadBy<'a>) -> Option<&'a Tokens> {
+        read_by.keys.filter(|tokens| tokens.ids.len() == self.keys)
+    }
+
     fn is_real(&self, query: usize, tokens: Option<&Tokens>) -> bool {
-        tokens.filter(|tokens| self.is_of(tokens)).is_none_or(|tokens| tokens.real.get(query).copied().unwrap_or(true))
+        tokens
+            .filter(|tokens| tokens.ids.len() == self.queries)
+            .is_none_or(|tokens| tokens.real.get(query).copied().unwrap_or(true))
     }
 }
 

@@ -32,10 +32,11 @@ pub(crate) fn run(
     args: &CaptureArgs,
     tokens: usize,
 ) -> Result<Generated, CliError> {
-    let class = model.class_name();
-    let language_model = model.as_causal_lm().ok_or(CliError::NoGeneration { class })?;
-    let inputs = given.tensors.to_text(class, device)?;
-    let prompt = inputs.input_ids.as_ref().map_or(0, |ids| ids.dims()[1]);
+    if !model.generates() {
+        return Err(CliError::NoGeneration { class: model.class_name() });
+    }
+    // a decoder that answers an encoder begins by itself
+    let inputs = given.tensors.clone().without("labels").without("decoder_input_ids");
 
     let mut config = GenerationConfig::from_pretrained(&source.dir)?;
     config.max_new_tokens = Some(tokens);
@@ -48,14 +49,14 @@ pub(crate) fn run(
     if args.pad_token_id.is_some() {
         config.pad_token_id = args.pad_token_id;
     }
-    let output = language_model.generate(inputs, &config, kwargs)?;
+    let output = model.generate(&inputs, device, &config, kwargs)?;
     let [_, length] = output.sequences.dims();
     let ids: Vec<i64> = output.sequences.to_data().iter::<i64>().collect();
     let sequences: Vec<Vec<i64>> = ids.chunks(length.max(1)).map(<[i64]>::to_vec).collect();
     // Sequences are as long as the longest of them, what was added is as long as was asked for.
     let padding = padding(&config, model);
     let added = |row: &Vec<i64>| {
-        let mut added = row.get(prompt..).unwrap_or_default().to_vec();
+        let mut added = row.get(output.prompt_length..).unwrap_or_default().to_vec();
         added.resize(tokens, padding);
         added
     };
@@ -64,7 +65,7 @@ pub(crate) fn run(
     let steps = steps
         .iter()
         .enumerate()
-        .map(|(step, output)| Recorded::with_prefix(&format!("step.{step}."), &output.to_tuple()))
+        .map(|(step, output)| Recorded::with_prefix(&format!("step.{step}."), output))
         .collect();
     Ok(Generated { sequences, added, steps })
 }

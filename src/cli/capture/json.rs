@@ -9,7 +9,6 @@ use crate::cli::model;
 use serde_json::{Value as Json, json};
 
 pub(super) fn render(run: &Run<'_>) -> Result<String, CliError> {
-    let tokens = run.given.tokens.as_ref();
     let inputs: serde_json::Map<_, _> =
         run.given.tensors.iter().map(|(name, data)| (name.to_owned(), json!(data.shape().to_vec()))).collect();
     let rows = run.recorded.values.iter().map(|value| {
@@ -27,7 +26,7 @@ pub(super) fn render(run: &Run<'_>) -> Result<String, CliError> {
         });
         if let (Some(weights), Some(fields)) = (Weights::of(value), row.as_object_mut()) {
             fields.insert("entropy_bits".to_owned(), json!(weights.entropy()));
-            if let Some((position, weight)) = weights.most_attended(tokens) {
+            if let Some((position, weight)) = weights.most_attended(run.given.read_by(&value.key)) {
                 fields.insert("most_attended".to_owned(), json!({ "position": position, "weight": weight }));
             }
         }
@@ -44,7 +43,7 @@ pub(super) fn render(run: &Run<'_>) -> Result<String, CliError> {
     let summary = json!({
         "model": run.source.dir,
         "class": run.model.class_name(),
-        "family": run.model.family().model_type(),
+        "family": run.model.model_type(),
         "parameters": run.model.num_params(),
         "backend": run.chosen.backend.to_string(),
         "dtype": format!("{:?}", computed_in(run.args.dtype, &run.chosen.device)).to_lowercase(),

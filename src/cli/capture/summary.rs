@@ -5,7 +5,7 @@ use super::memory;
 use super::record::Value;
 use super::{Run, computed_in};
 use crate::cli::files::shown;
-use crate::cli::inputs::Tokens;
+use crate::cli::inputs::{ReadBy, Tokens};
 use crate::cli::model;
 use crate::cli::text::{Side, Table, amount, bytes, count, field, shape, time};
 use burn::tensor::DType;
@@ -34,7 +34,7 @@ fn what_ran(run: &Run<'_>) -> String {
     let mut text = field("model", format!("{}, {} parameters", model.class_name(), amount(model.num_params())));
     text += &field("from", shown(&source.dir).display().to_string());
     text += &field("input", format!("{}: {}", given.origin, given.shapes()));
-    if let Some(tokens) = &given.tokens {
+    for tokens in [&given.tokens, &given.decoder_tokens].into_iter().flatten() {
         text += &field("", sentence(tokens));
     }
     text += &field("ran on", format!("{}, {}", chosen.backend, dtype(run)));
@@ -92,18 +92,17 @@ fn values(run: &Run<'_>) -> Table {
             None => (String::new(), String::new()),
         };
         let norm = value.norm().map_or_else(String::new, |norm| format!("{norm:.3}"));
-        let (entropy, most) = attention_cells(value, run.given.tokens.as_ref());
+        let (entropy, most) = attention_cells(value, run.given.read_by(&value.key));
         table.row([value.key.clone(), position, path, shape(value.shape()), norm, entropy, most]);
     }
     table
 }
 
 /// The mean entropy in bits, and the key that is looked at most.
-fn attention_cells(value: &Value, tokens: Option<&Tokens>) -> (String, String) {
+fn attention_cells(value: &Value, read_by: ReadBy<'_>) -> (String, String) {
     let Some(weights) = Weights::of(value) else { return (String::new(), String::new()) };
-    let most = weights.most_attended(tokens).map(|(key, weight)| {
-        let token = tokens.filter(|tokens| weights.is_of(tokens));
-        let name = token.map_or_else(String::new, |tokens| format!("{} ", tokens.quoted(key)));
+    let most = weights.most_attended(read_by).map(|(key, weight)| {
+        let name = weights.keys(read_by).map_or_else(String::new, |tokens| format!("{} ", tokens.quoted(key)));
         format!("{key:>3} {name}{weight:.2}")
     });
     (format!("{:.2} bits", weights.entropy()), most.unwrap_or_default())
@@ -111,7 +110,7 @@ fn attention_cells(value: &Value, tokens: Option<&Tokens>) -> (String, String) {
 
 /// What each head looks at; of many heads, those whose last token looks at one place most.
 fn heads(run: &Run<'_>) -> String {
-    let Some(tokens) = run.given.tokens.as_ref() else { return String::new() };
+    let Some(tokens) = run.given.continued() else { return String::new() };
     let mut heads = all_heads(run);
     let all = heads.len();
     let Some(last) = tokens.last() else { return String::new() };
@@ -162,14 +161,17 @@ fn heads(run: &Run<'_>) -> String {
     text
 }
 
-/// The heads of all recorded self-attention over the input's tokens.
+/// The heads of all recorded self-attention over the tokens that a model continues, or that it reads if it continues
+/// none.
 pub(super) fn all_heads(run: &Run<'_>) -> Vec<Head> {
-    let Some(tokens) = run.given.tokens.as_ref() else { return Vec::new() };
+    let Some(tokens) = run.given.continued() else { return Vec::new() };
     let earlier = Earlier::of(tokens);
     let layers = run.recorded.values.iter().filter_map(|value| {
         let weights = Weights::of(value)?;
         let (layer, _) = value.recorded.as_ref()?;
-        weights.is_of(tokens).then(|| weights.heads(&value.key, *layer, tokens, &earlier))
+        let ReadBy { queries, keys } = run.given.read_by(&value.key);
+        let is_self = [queries, keys].iter().all(|of| of.is_some_and(|of| std::ptr::eq(of, tokens)));
+        (is_self && weights.is_of(tokens)).then(|| weights.heads(&value.key, *layer, tokens, &earlier))
     });
     layers.flatten().collect()
 }
@@ -182,8 +184,8 @@ fn next(run: &Run<'_>) -> String {
 
 /// What a language model takes for the next token of the first sequence, and how sure it is.
 pub(super) fn next_token(run: &Run<'_>) -> Option<(i64, f64)> {
-    run.model.as_causal_lm()?;
-    let tokens = run.given.tokens.as_ref()?;
+    run.model.generates().then_some(())?;
+    let tokens = run.given.continued()?;
     let logits = run.recorded.values.iter().find(|value| value.name == "logits")?;
     let [_, length, vocabulary] = *logits.shape() else { return None };
     let last = tokens.last().filter(|last| *last < length)?;

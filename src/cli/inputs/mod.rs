@@ -1,5 +1,6 @@
 //! What the model is run on.
 
+mod any;
 mod file;
 mod tokenizer;
 
@@ -20,6 +21,8 @@ pub(crate) struct Given {
     pub(crate) origin: String,
     /// The tokens of the first sequence, if there are tokens.
     pub(crate) tokens: Option<Tokens>,
+    /// Those that a decoder reads which answers an encoder.
+    pub(crate) decoder_tokens: Option<Tokens>,
     tokenizer: Option<Tokenizer>,
 }
 
@@ -66,6 +69,13 @@ impl Tokens {
     }
 }
 
+/// The tokens that attention weights are between.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ReadBy<'a> {
+    pub(crate) queries: Option<&'a Tokens>,
+    pub(crate) keys: Option<&'a Tokens>,
+}
+
 impl Given {
     /// What the arguments say; `None`: nothing.
     pub(crate) fn read(args: &InputArgs, source: &Source) -> Result<Option<Self>, CliError> {
@@ -89,14 +99,37 @@ impl Given {
         Ok(None)
     }
 
-    /// `length` times the first token.
-    pub(crate) fn of_length(length: usize) -> Self {
-        Self::new(one_sequence(vec![0; length]), "any".to_owned(), None)
+    /// Anything that `model` takes: `length` times the first token, an image of the size that it was trained on, and so
+    /// on.
+    pub(crate) fn any(length: usize, model: &AnyModel) -> Self {
+        Self::new(any::inputs(length, model), "any".to_owned(), None)
     }
 
     fn new(tensors: NamedInputs, origin: String, tokenizer: Option<Tokenizer>) -> Self {
-        let tokens = tokens(&tensors, tokenizer.as_ref());
-        Self { tensors, origin, tokens, tokenizer }
+        let named = |ids, mask| tokens(&tensors, [ids, mask], tokenizer.as_ref());
+        let decoder_tokens = named("decoder_input_ids", "decoder_attention_mask");
+        Self { tokens: named("input_ids", "attention_mask"), decoder_tokens, tensors, origin, tokenizer }
+    }
+
+    /// The tokens that the queries and the keys of the attention weights called `key` are, as far as they are tokens.
+    pub(crate) fn read_by(&self, key: &str) -> ReadBy<'_> {
+        let (text, decoder) = (self.tokens.as_ref(), self.decoder_tokens.as_ref());
+        let [queries, keys] = match key {
+            _ if key.starts_with("vision") => [None, None],
+            _ if key.ends_with("cross_attentions") => match decoder {
+                Some(decoder) => [Some(decoder), text],
+                // what the encoder read is not known
+                None => [text, None],
+            },
+            _ if key.starts_with("decoder_") => [decoder, decoder],
+            _ => [text, text],
+        };
+        ReadBy { queries, keys }
+    }
+
+    /// The tokens that a language model continues.
+    pub(crate) fn continued(&self) -> Option<&Tokens> {
+        self.decoder_tokens.as_ref().or(self.tokens.as_ref())
     }
 
     /// The same for `model`, which computes in `dtype`: embeddings are in that type, ids have to be in its vocabulary.
@@ -106,7 +139,7 @@ impl Given {
         if let Some(size) = vocab_size.and_then(|size| usize::try_from(size).ok()) {
             self.tensors = self.tensors.vocab_size(size);
         }
-        self
+        any::begin_decoder(self, model)
     }
 
     /// Tokens as text, if there is a tokenizer.
@@ -137,15 +170,15 @@ fn one_sequence(ids: Vec<i64>) -> NamedInputs {
     NamedInputs::new().with("input_ids", TensorData::new(ids, [1, length]))
 }
 
-/// The first sequence of `input_ids`.
-fn tokens(tensors: &NamedInputs, tokenizer: Option<&Tokenizer>) -> Option<Tokens> {
+/// The first sequence of `ids`, and which of its tokens are no padding.
+fn tokens(tensors: &NamedInputs, [ids, mask]: [&str; 2], tokenizer: Option<&Tokenizer>) -> Option<Tokens> {
     let first_row = |name| {
         let data: &TensorData = tensors.get(name)?;
         let [_, length] = data.shape()[..] else { return None };
         Some(data.iter::<i64>().take(length).collect::<Vec<i64>>())
     };
-    let ids = first_row("input_ids")?;
-    let mask = first_row("attention_mask").filter(|mask| mask.len() == ids.len());
+    let ids = first_row(ids)?;
+    let mask = first_row(mask).filter(|mask| mask.len() == ids.len());
     let real = mask.map_or_else(|| vec![true; ids.len()], |mask| mask.iter().map(|value| *value != 0).collect());
     let names = tokenizer.map(|tokenizer| ids.iter().map(|id| tokenizer.name(*id)).collect());
     Some(Tokens { ids, real, names })

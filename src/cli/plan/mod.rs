@@ -35,12 +35,13 @@ pub(crate) fn run(args: &PlanArgs) -> Result<String, CliError> {
     let kwargs = kwargs("plan", &args.request)?;
     let source = Source::of(&args.model)?;
     let given = match args.length {
-        Some(length) => Given::of_length(length),
-        None => Given::read(&args.input, &source)?.unwrap_or_else(|| Given::of_length(LENGTH)),
+        Some(_) => None,
+        None => Given::read(&args.input, &source)?,
     };
     let implementations = Implementations::of(&args.model);
     let Chosen { backend, device } = backend::choose(None)?;
     let model = source.describe(&device, implementations)?;
+    let given = given.unwrap_or_else(|| Given::any(args.length.unwrap_or(LENGTH), &model));
     // What is planned on computes nothing, in the device's default type.
     let given = given.suited(&model, DType::F32);
     let plan = model.capture_plan(&kwargs)?;
@@ -152,7 +153,7 @@ impl Planned {
         let plan = json!({
             "model": self.source.dir,
             "class": self.model.class_name(),
-            "family": self.model.family().model_type(),
+            "family": self.model.model_type(),
             "parameters": self.model.num_params(),
             "dtype": self.dtype,
             "attn_implementation": model::attention(&self.model),

@@ -45,6 +45,12 @@ pub struct AttentionShape {
 }
 
 impl AttentionShape {
+    /// The numbers of layer `layer_idx` with as many key heads as query heads, which looks at everything.
+    pub fn plain(layer_idx: usize, heads: usize, head_dim: usize) -> Self {
+        let scaling = 1.0 / (head_dim as f64).sqrt();
+        Self { layer_idx, heads, key_heads: heads, head_dim, window: None, scaling }
+    }
+
     /// The numbers of layer `layer_idx` of a decoder.
     pub fn of<C: DecoderConfig>(config: &C, layer_idx: usize) -> Self {
         Self {
@@ -90,6 +96,18 @@ pub fn self_attention(
     value: Tensor<4>,
     context: &mut LayerContext,
 ) -> (Tensor<3>, Option<Tensor<4>>) {
+    self_attention_with(shape, query, key, value, context, Extra::none())
+}
+
+/// [`self_attention`] with a bias for positions, or for a class whose weights are not element 1.
+pub fn self_attention_with(
+    shape: &AttentionShape,
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    context: &mut LayerContext,
+    extra: Extra,
+) -> (Tensor<3>, Option<Tensor<4>>) {
     let (query, key) = match context.rotary() {
         Some(rotary) => (apply_rotary(query, rotary), apply_rotary(key, rotary)),
         None => (query, key),
@@ -98,16 +116,53 @@ pub fn self_attention(
         Some(cache) => cache.update(shape.layer_idx, key, value),
         None => (key, value),
     };
-    let keys = key.dims()[2];
-    let inputs = Attention {
-        query,
-        key,
-        value,
-        mask: context.mask(shape.window, keys),
-        position_bias: None,
-        scaling: shape.scaling,
-        weights_wanted: is_wanted(1),
-    };
+    let mask = context.mask(shape.window, key.dims()[2]);
+    attend(shape, [query, key, value], mask, extra, context)
+}
+
+/// What some attention layers add to a call.
+#[derive(Clone, Debug)]
+pub struct Extra {
+    /// Added to the scores before the mask, `[batch or 1, heads, query, key]`: relative positions.
+    pub position_bias: Option<Tensor<4>>,
+    /// Whether somebody records the weights. A class that returns them says `is_wanted` of their index.
+    pub weights_wanted: bool,
+}
+
+impl Extra {
+    /// No bias; the weights are element 1 of what the slot being called returns, as everywhere but in a few families.
+    pub fn none() -> Self {
+        Self { position_bias: None, weights_wanted: is_wanted(1) }
+    }
+}
+
+/// Attention of a decoder's sequence to what an encoder gave, which `project` makes keys and values of: once, if there
+/// is a cache. `None` if the call has no encoder.
+///
+/// # Shapes
+///
+/// - `query`: `[batch, heads, seq, size]`
+/// - `project`: `[batch, source, hidden]` to twice `[batch, key heads, source, size]`
+/// - output: `[batch, seq, heads * size]`, and `[batch, heads, seq, source]`
+pub fn cross_attention(
+    shape: &AttentionShape,
+    query: Tensor<4>,
+    project: impl FnOnce(Tensor<3>) -> [Tensor<4>; 2],
+    context: &mut LayerContext,
+    extra: Extra,
+) -> Option<(Tensor<3>, Option<Tensor<4>>)> {
+    let ([key, value], mask) = context.of_encoder(shape.layer_idx, project)?;
+    Some(attend(shape, [query, key, value], mask, extra, context))
+}
+
+fn attend(
+    shape: &AttentionShape,
+    [query, key, value]: [Tensor<4>; 3],
+    mask: AttentionMask,
+    Extra { position_bias, weights_wanted }: Extra,
+    context: &LayerContext,
+) -> (Tensor<3>, Option<Tensor<4>>) {
+    let inputs = Attention { query, key, value, mask, position_bias, scaling: shape.scaling, weights_wanted };
     let (output, weights) = context.implementation().attend(inputs);
     (merge_heads(output), weights)
 }

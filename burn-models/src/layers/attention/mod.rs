@@ -5,7 +5,9 @@ mod eager;
 mod interface;
 mod sdpa;
 
-pub use call::{Attention, AttentionOutput, AttentionShape, project, self_attention};
+pub use call::{
+    Attention, AttentionOutput, AttentionShape, Extra, cross_attention, project, self_attention, self_attention_with,
+};
 pub use eager::eager_attention;
 pub use interface::{
     AttentionFunction, AttentionImplementation, AttentionInterface, DEFAULT_ATTENTION, MaskFunction,

@@ -1,14 +1,11 @@
+use super::{
+    BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPoolingAndCrossAttentions,
+    CausalLMOutputWithCrossAttentions, HiddenStateOutput, Seq2SeqLMOutput,
+};
 use crate::layers::Cache;
 use burn::tensor::{Int, Tensor};
-use patching_core::capture::{OutputTuple, OutputValue};
+use patching_core::capture::OutputTuple;
 use patching_core::prelude::*;
-
-#[diagnostic::do_not_recommend]
-impl OutputField for Cache {
-    fn output_value(&self) -> Option<OutputValue> {
-        Some(OutputValue::Opaque("Cache"))
-    }
-}
 
 /// What a decoder without a head gives.
 #[derive(Clone, Debug, ModelOutput)]
@@ -119,10 +116,7 @@ pub struct MoeSequenceClassifierOutputWithPast {
 }
 
 /// What every decoder gives without a head, whatever else it gives.
-pub trait DecoderOutput: ModelOutput {
-    /// The hidden states after the final norm, `[batch, seq, hidden]`.
-    fn last_hidden_state(&self) -> &Tensor<3>;
-
+pub trait DecoderOutput: HiddenStateOutput {
     /// Takes what the model has seen, if that was to be kept.
     fn take_cache(&mut self) -> Option<Cache>;
 }
@@ -151,20 +145,21 @@ pub trait LanguageModelOutput: Clone + std::fmt::Debug {
 macro_rules! decoder_output {
     ($($output:ty),*) => { $(
         impl DecoderOutput for $output {
-            fn last_hidden_state(&self) -> &Tensor<3> {
-                &self.last_hidden_state
-            }
-
             fn take_cache(&mut self) -> Option<Cache> {
                 self.cache.take()
             }
         }
     )* };
 }
-decoder_output!(BaseModelOutputWithPast, MoeModelOutputWithPast);
+decoder_output!(
+    BaseModelOutputWithPast,
+    MoeModelOutputWithPast,
+    BaseModelOutputWithPastAndCrossAttentions,
+    BaseModelOutputWithPoolingAndCrossAttentions
+);
 
 macro_rules! language_model_output {
-    ($($output:ty),*) => { $(
+    ($($output:ty, $hidden_states:ident, $attentions:ident;)*) => { $(
         impl LanguageModelOutput for $output {
             fn logits(&self) -> &Tensor<3> {
                 &self.logits
@@ -175,11 +170,11 @@ macro_rules! language_model_output {
             }
 
             fn hidden_states(&self) -> &Captured<Tensor<3>> {
-                &self.hidden_states
+                &self.$hidden_states
             }
 
             fn attentions(&self) -> &Captured<Tensor<4>> {
-                &self.attentions
+                &self.$attentions
             }
 
             fn take_cache(&mut self) -> Option<Cache> {
@@ -192,4 +187,9 @@ macro_rules! language_model_output {
         }
     )* };
 }
-language_model_output!(CausalLMOutputWithPast, MoeCausalLMOutputWithPast);
+language_model_output!(
+    CausalLMOutputWithPast, hidden_states, attentions;
+    CausalLMOutputWithCrossAttentions, hidden_states, attentions;
+    MoeCausalLMOutputWithPast, hidden_states, attentions;
+    Seq2SeqLMOutput, decoder_hidden_states, decoder_attentions;
+);

@@ -26,6 +26,13 @@ pub struct TextInputs {
     /// Without a mask and a cache, positions that begin anew part a row into sequences that do not see each other. A
     /// call makes a cache unless it is told not to, so such packed rows need `use_cache(false)`.
     pub position_ids: Option<Tensor<2, Int>>,
+    /// Which of two texts each token belongs to, `[batch, seq]`; none: all to the first. Only models that have such
+    /// embeddings take it.
+    pub token_type_ids: Option<Tensor<2, Int>>,
+    /// What an encoder gave, `[batch, source, hidden]`, for a decoder that looks at it.
+    pub encoder_hidden_states: Option<Tensor<3>>,
+    /// `[batch, source]`, zero where the encoder's input is padding; none: no padding.
+    pub encoder_attention_mask: Option<Tensor<2, Int>>,
     /// What the model has seen before; it comes back in the output, grown.
     pub cache: Option<Cache>,
     /// The experts that this call is forced to, one set for each token and sparse layer; none: the routers choose.
@@ -85,6 +92,24 @@ impl TextInputs {
     /// Says where each token stands, `[batch or 1, seq]`.
     pub fn position_ids(mut self, positions: impl Into<Option<Tensor<2, Int>>>) -> Self {
         self.position_ids = positions.into();
+        self
+    }
+
+    /// Says which of two texts each token belongs to, `[batch, seq]`.
+    pub fn token_type_ids(mut self, types: impl Into<Option<Tensor<2, Int>>>) -> Self {
+        self.token_type_ids = types.into();
+        self
+    }
+
+    /// Gives a decoder what it looks at, `[batch, source, hidden]`.
+    pub fn encoder_hidden_states(mut self, states: impl Into<Option<Tensor<3>>>) -> Self {
+        self.encoder_hidden_states = states.into();
+        self
+    }
+
+    /// Says which positions of the encoder are padding (zero), `[batch, source]`.
+    pub fn encoder_attention_mask(mut self, mask: impl Into<Option<Tensor<2, Int>>>) -> Self {
+        self.encoder_attention_mask = mask.into();
         self
     }
 

@@ -1,0 +1,21 @@
+use burn::tensor::Tensor;
+
+/// What an encoder of speech is given. Features alone turn into it.
+#[derive(Clone, Debug)]
+pub struct SpeechInputs {
+    /// The logarithms of a spectrogram, `[batch, mel bins, frames]`.
+    pub input_features: Tensor<3>,
+}
+
+impl SpeechInputs {
+    /// A spectrogram, `[batch, mel bins, frames]`.
+    pub fn new(input_features: Tensor<3>) -> Self {
+        Self { input_features }
+    }
+}
+
+impl From<Tensor<3>> for SpeechInputs {
+    fn from(input_features: Tensor<3>) -> Self {
+        Self::new(input_features)
+    }
+}

@@ -1,0 +1,115 @@
+use super::embedding::safe_ids;
+use crate::error::ForwardError;
+use burn::nn::Embedding;
+use burn::tensor::{DType, Device, Int, Tensor};
+
+/// What a model reads: token ids, or their embeddings. Checked, so that looking them up cannot fail any more.
+#[derive(Clone, Debug)]
+pub enum Tokens {
+    /// `[batch, seq]`, all in the vocabulary.
+    Ids(Tensor<2, Int>),
+    /// `[batch, seq, hidden]`
+    Embeds(Tensor<3>),
+}
+
+impl Tokens {
+    /// Takes whichever of both is given, and checks that it fits the table of embeddings.
+    ///
+    /// # Errors
+    ///
+    /// When neither or both are given, a dimension is zero, ids are not in the vocabulary (as [`embed`](super::embed) says), or
+    /// embeddings have another size or element type than the table's.
+    pub fn new(
+        input_ids: Option<Tensor<2, Int>>,
+        inputs_embeds: Option<Tensor<3>>,
+        table: &Embedding,
+    ) -> Result<Self, ForwardError> {
+        let weight = table.weight.val();
+        let [vocab_size, hidden_size] = weight.dims();
+        let shape = |name, found: Vec<usize>, expected: String| Err(ForwardError::Shape { name, found, expected });
+        match (input_ids, inputs_embeds) {
+            (Some(ids), None) => match ids.dims() {
+                [0, _] | [_, 0] => {
+                    shape("input_ids", ids.dims().to_vec(), "[batch, seq], neither of them zero".to_owned())
+                }
+                _ => safe_ids("input_ids", ids, vocab_size).map(Self::Ids),
+            },
+            (None, Some(embeds)) => match embeds.dims() {
+                [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => {
+                    let (found, expected) = (embeds.dtype(), weight.dtype());
+                    if found != expected {
+                        return Err(ForwardError::DType { name: "inputs_embeds", found, expected });
+                    }
+                    Ok(Self::Embeds(embeds))
+                }
+                dims => {
+                    shape("inputs_embeds", dims.to_vec(), format!("[batch, seq, {hidden_size}], none of them zero"))
+                }
+            },
+            (None, None) => Err(ForwardError::Inputs { found: "neither" }),
+            (Some(_), Some(_)) => Err(ForwardError::Inputs { found: "both" }),
+        }
+    }
+
+    /// The embeddings, `[batch, seq, hidden]`: ids are looked up in `table`.
+    pub fn embed(self, table: &Embedding) -> Tensor<3> {
+        match self {
+            Self::Ids(ids) => burn::tensor::module::embedding(table.weight.val(), ids),
+            Self::Embeds(embeds) => embeds,
+        }
+    }
+
+    /// How many there are and where, for a model that computes in the type of `table`.
+    pub fn extent(&self, table: &Embedding) -> Extent {
+        let ([batch, seq], device) = match self {
+            Self::Ids(ids) => (ids.dims(), ids.device()),
+            Self::Embeds(embeds) => {
+                let [batch, seq, _] = embeds.dims();
+                ([batch, seq], embeds.device())
+            }
+        };
+        Extent { batch, seq, dtype: table.weight.val().dtype(), device }
+    }
+}
+
+/// How much a stack of layers is given, and where.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// The number of sequences.
+    pub batch: usize,
+    /// The number of positions in each.
+    pub seq: usize,
+    /// What is computed in.
+    pub dtype: DType,
+    /// Where.
+    pub device: Device,
+}
+
+impl Extent {
+    /// That of hidden states `[batch, seq, hidden]`.
+    pub fn of(hidden_states: &Tensor<3>) -> Self {
+        let [batch, seq, _] = hidden_states.dims();
+        Self { batch, seq, dtype: hidden_states.dtype(), device: hidden_states.device() }
+    }
+}
+
+/// Checks indices into a table that a caller gave for each token, such as token types, `[batch, seq]`.
+///
+/// # Errors
+///
+/// When the shape is not `extent`'s, or an index is not in the table (as [`embed`](super::embed) says).
+pub fn checked_indices(
+    name: &'static str,
+    table: &Embedding,
+    indices: Tensor<2, Int>,
+    extent: &Extent,
+) -> Result<Tensor<2, Int>, ForwardError> {
+    if indices.dims() != [extent.batch, extent.seq] {
+        return Err(ForwardError::Shape {
+            name,
+            found: indices.dims().to_vec(),
+            expected: format!("[{}, {}]", extent.batch, extent.seq),
+        });
+    }
+    safe_ids(name, indices, table.weight.val().dims()[0])
+}

@@ -1,0 +1,327 @@
+use super::Tower;
+use super::tower::declared_keys;
+use crate::config::{ModelConfig, TokenIds};
+use crate::error::ForwardError;
+use crate::inputs::{Labels, Seq2SeqInputs, TextInputs};
+use crate::layers::{select_positions, token_loss};
+use crate::outputs::{
+    BaseModelOutputWithPastAndCrossAttentions, HiddenStateOutput, Seq2SeqLMOutput, Seq2SeqModelOutput,
+};
+use burn::tensor::{Int, Tensor};
+use patching_core::capture::{CapturePlan, ConfigDefaults, Part};
+use patching_core::prelude::*;
+
+/// What an encoder's values are called in the output of the whole.
+const ENCODER: &str = "encoder_";
+/// What a decoder's values are called there.
+const DECODER: &str = "decoder_";
+
+/// The label of a position where no token is expected.
+const IGNORED: i64 = -100;
+
+/// An encoder, and a decoder that looks at what it gives. Each records by its own declaration.
+pub trait EncoderDecoder: PreTrainedModel<Config: ModelConfig + ConfigDefaults> {
+    /// The encoder.
+    type Encoder: Tower<Output: HiddenStateOutput>;
+    /// The decoder.
+    type Decoder: Tower<Inputs = TextInputs, Output = BaseModelOutputWithPastAndCrossAttentions>;
+
+    /// The encoder.
+    fn encoder(&self) -> &Self::Encoder;
+
+    /// The decoder.
+    fn decoder(&self) -> &Self::Decoder;
+
+    /// Which positions of what the encoder gives are padding, `[batch, source]`, by what it reads.
+    fn source_mask(source: &<Self::Encoder as Tower>::Inputs) -> Option<Tensor<2, Int>>;
+
+    /// The token that the decoder begins with, as the model's config says.
+    fn decoder_start_token_id(&self) -> Option<i64>;
+
+    /// The padding token, as the model's config says.
+    fn pad_token_id(&self) -> Option<i64>;
+
+    /// The tokens that end a text, as the model's config says.
+    fn eos_token_id(&self) -> Option<&TokenIds>;
+}
+
+/// An encoder and a decoder with a language model head, which can generate text.
+pub trait Seq2SeqLM: EncoderDecoder {
+    /// As the model's own `forward`.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs do not fit, the config names an implementation that is not registered, or something that was asked
+    /// for cannot be recorded.
+    fn forward_seq2seq(
+        &self,
+        inputs: Seq2SeqInputs<<Self::Encoder as Tower>::Inputs>,
+        kwargs: &ForwardKwargs,
+    ) -> Result<Seq2SeqLMOutput, ForwardError>;
+}
+
+/// The encoder shares its class with the decoder in some families, but has no encoder to look at.
+fn encoder_part<M: EncoderDecoder>() -> Part {
+    Part::of::<M::Encoder>(ENCODER).without("cross_attentions")
+}
+
+fn decoder_part<M: EncoderDecoder>() -> Part {
+    Part::of::<M::Decoder>(DECODER)
+}
+
+/// Runs the encoder, unless what it gave is known, and the decoder.
+pub(crate) fn encode_decode<M: EncoderDecoder>(
+    model: &M,
+    inputs: Seq2SeqInputs<<M::Encoder as Tower>::Inputs>,
+    kwargs: &ForwardKwargs,
+) -> Result<Seq2SeqModelOutput, ForwardError> {
+    let Seq2SeqInputs { source, encoder_last_hidden_state, encoder_attention_mask, mut decoder } = inputs;
+    let config = model.config();
+    let model_type = || config.general().model_type.clone();
+    if decoder.input_ids.is_none() && decoder.inputs_embeds.is_none() {
+        decoder.input_ids = Some(moved_right(model, decoder.labels.as_ref())?);
+    }
+    decoder.labels = None;
+    let (encoded, mask, request, last_hidden_state) = match (source, encoder_last_hidden_state) {
+        (Some(source), None) => {
+            let parts = [encoder_part::<M>(), decoder_part::<M>()];
+            let [of_encoder, of_decoder] = kwargs.split(M::CLASS_NAME, config, &parts)?;
+            let mask = encoder_attention_mask.or_else(|| M::source_mask(&source));
+            let encoded = model.encoder().run_tower(source, &of_encoder)?;
+            let last_hidden_state = encoded.last_hidden_state().clone();
+            (Some(encoded), mask, of_decoder, last_hidden_state)
+        }
+        (None, Some(known)) => {
+            let [of_decoder] = kwargs.split(M::CLASS_NAME, config, &[decoder_part::<M>()])?;
+            (None, encoder_attention_mask, of_decoder, known)
+        }
+        (None, None) => {
+            let because = " or `encoder_last_hidden_state`";
+            return Err(ForwardError::Absent { model: model_type(), name: "source", because });
+        }
+        (Some(_), Some(_)) => {
+            let because = " beside what the encoder reads";
+            return Err(ForwardError::Unused { model: model_type(), name: "encoder_last_hidden_state", because });
+        }
+    };
+    let decoder =
+        TextInputs { encoder_hidden_states: Some(last_hidden_state.clone()), encoder_attention_mask: mask, ..decoder };
+    let mut decoded = model.decoder().run_tower(decoder, &request)?;
+    let mut output = Seq2SeqModelOutput::new(decoded.last_hidden_state.clone());
+    output.cache = decoded.cache.take();
+    output.encoder_last_hidden_state = Some(last_hidden_state);
+    decoded.pass_on_as(DECODER, &mut output)?;
+    if let Some(mut encoded) = encoded {
+        encoded.pass_on_as(ENCODER, &mut output)?;
+    }
+    Ok(output)
+}
+
+/// What a request would record in both parts.
+pub(crate) fn encoder_decoder_plan<M: EncoderDecoder>(
+    model: &M,
+    [encoder_path, decoder_path]: [&'static str; 2],
+    kwargs: &ForwardKwargs,
+) -> Result<CapturePlan, CaptureError> {
+    let parts = [encoder_part::<M>(), decoder_part::<M>()];
+    let [of_encoder, of_decoder] = kwargs.split(M::CLASS_NAME, model.config(), &parts)?;
+    let encoder = model.encoder().tower_plan(&of_encoder)?;
+    let decoder = model.decoder().tower_plan(&of_decoder)?;
+    let parts = [(DECODER, decoder_path, decoder), (ENCODER, encoder_path, encoder)];
+    Ok(CapturePlan::of_parts::<Seq2SeqModelOutput>(M::CLASS_NAME, parts))
+}
+
+/// The keys of both parts.
+pub(crate) fn encoder_decoder_keys<M: EncoderDecoder>() -> Vec<String> {
+    let mut keys = declared_keys::<M::Encoder>();
+    keys.extend(declared_keys::<M::Decoder>());
+    let mut known = Vec::new();
+    keys.retain(|key| {
+        let is_new = !known.contains(key);
+        known.push(key.clone());
+        is_new
+    });
+    keys
+}
+
+/// The scores of tokens by what a decoder gave, with everything that was recorded, and the loss if labels are given: they
+/// stand where the tokens are expected.
+pub(crate) fn score_tokens(
+    mut model: Seq2SeqModelOutput,
+    decoder: ScoredTokens,
+    logits: impl FnOnce(Tensor<3>) -> Tensor<3>,
+) -> Result<Seq2SeqLMOutput, ForwardError> {
+    let logits = logits(select_positions(model.last_hidden_state.clone(), decoder.logits_to_keep)?);
+    let mut output = Seq2SeqLMOutput::new(logits.clone());
+    output.loss = decoder.labels.map(|labels| token_loss(logits, labels)).transpose()?;
+    output.cache = model.cache.take();
+    output.encoder_last_hidden_state = model.encoder_last_hidden_state.take();
+    model.pass_on(&mut output)?;
+    Ok(output)
+}
+
+/// What a language model head needs of the inputs.
+#[derive(Debug)]
+pub(crate) struct ScoredTokens {
+    labels: Option<Labels>,
+    logits_to_keep: crate::inputs::LogitsToKeep,
+}
+
+impl ScoredTokens {
+    /// Out of what the decoder is given.
+    pub(crate) fn of(decoder: &mut TextInputs) -> Self {
+        // the labels stay: without tokens the decoder reads them
+        let labels = decoder.labels.clone();
+        Self { labels, logits_to_keep: std::mem::take(&mut decoder.logits_to_keep) }
+    }
+}
+
+/// The tokens that a decoder reads to answer with `labels`: the start token, then all labels but the last, with padding
+/// where none is expected.
+fn moved_right<M: EncoderDecoder>(model: &M, labels: Option<&Labels>) -> Result<Tensor<2, Int>, ForwardError> {
+    let model_type = || model.config().general().model_type.clone();
+    let absent = |name, because| ForwardError::Absent { model: model_type(), name, because };
+    let Some(Labels::Tokens(labels)) = labels else {
+        return Err(absent("decoder_input_ids", ": there are no tokens as `labels` either"));
+    };
+    let start = model.decoder_start_token_id();
+    let start = start.ok_or_else(|| absent("decoder_start_token_id", " in the config, to read `labels`"))?;
+    let pad = model.pad_token_id().ok_or_else(|| absent("pad_token_id", " in the config, to read `labels`"))?;
+    let [batch, seq] = labels.dims();
+    let labels = labels.clone().mask_fill(labels.clone().equal_scalar(IGNORED), pad);
+    let first = Tensor::full([batch, 1], start, (&labels.device(), labels.dtype()));
+    Ok(match seq {
+        0 | 1 => first,
+        _ => Tensor::cat(vec![first, labels.slice_dim(1, 0..seq - 1)], 1),
+    })
+}
+
+/// Makes a struct an [`EncoderDecoder`] that loads, saves, and is known by its class: one with a `new` and a `forward`.
+///
+/// Given are the paths of its config and of both parts, and how the mask of the source is found.
+macro_rules! encoder_decoder {
+    (
+        $model:ident($config_type:ident at $($config:ident).+) => $output:ty;
+        encoder: $encoder:ident at $($encoder_path:ident).+,
+        decoder: $decoder:ident at $($decoder_path:ident).+,
+        prefix: $prefix:literal,
+        is_base: $is_base:literal,
+        inputs: $names:expr,
+        source_mask: |$source:ident| $mask:expr
+        $(, generates: $generates:ident)?
+        $(, pretrained: { $($pretrained:item)* })?
+    ) => {
+        impl patching_core::weights::PreTrainedModel for $model {
+            type Config = $config_type;
+            const CLASS_NAME: &'static str = stringify!($model);
+            const BASE_MODEL_PREFIX: &'static str = $prefix;
+
+            fn new(config: &$config_type, init: &Init) -> Self {
+                Self::new(config, init)
+            }
+
+            fn config(&self) -> &$config_type {
+                &self.$($config).+
+            }
+
+            $($($pretrained)*)?
+        }
+
+        impl $crate::models::EncoderDecoder for $model {
+            type Encoder = $encoder;
+            type Decoder = $decoder;
+
+            fn encoder(&self) -> &$encoder {
+                &self.$($encoder_path).+
+            }
+
+            fn decoder(&self) -> &$decoder {
+                &self.$($decoder_path).+
+            }
+
+            fn source_mask(
+                $source: &<$encoder as $crate::models::Tower>::Inputs,
+            ) -> Option<burn::tensor::Tensor<2, burn::tensor::Int>> {
+                $mask
+            }
+
+            fn decoder_start_token_id(&self) -> Option<i64> {
+                self.$($config).+.decoder_start_token_id
+            }
+
+            fn pad_token_id(&self) -> Option<i64> {
+                self.$($config).+.pad_token_id
+            }
+
+            fn eos_token_id(&self) -> Option<&$crate::config::TokenIds> {
+                self.$($config).+.eos_token_id.as_ref()
+            }
+        }
+
+        impl $crate::models::Model for $model {
+            type Inputs = $crate::Seq2SeqInputs<<$encoder as $crate::models::Tower>::Inputs>;
+            type Output = $output;
+            const INPUT_NAMES: &'static [&'static str] = $names;
+            const IS_BASE: bool = $is_base;
+
+            fn run(&self, inputs: Self::Inputs, kwargs: &ForwardKwargs) -> Result<$output, $crate::ForwardError> {
+                self.forward(inputs, kwargs)
+            }
+
+            fn capture_plan(&self, kwargs: &ForwardKwargs) -> Result<patching_core::capture::CapturePlan, CaptureError> {
+                let paths = [stringify!($($encoder_path).+), stringify!($($decoder_path).+)];
+                $crate::models::encoder_decoder_plan(self, paths, kwargs)
+            }
+
+            fn recordable_keys() -> Vec<String> {
+                $crate::models::encoder_decoder_keys::<Self>()
+            }
+
+            fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                use $crate::models::Tower;
+                self.$($encoder_path).+.set_tower_attention(name)?;
+                self.$($decoder_path).+.set_tower_attention(name)?;
+                self.$($config).+.general.attn_implementation = Some(name.to_owned());
+                Ok(())
+            }
+
+            $($crate::models::generate_any!($generates);)?
+        }
+
+        $crate::auto::model_class!($model);
+    };
+}
+pub(crate) use encoder_decoder;
+
+/// What a language model head over an [`EncoderDecoder`] does beside its `forward`: it generates.
+macro_rules! seq2seq_lm {
+    ($head:ident: $source:ty) => {
+        impl $crate::models::Seq2SeqLM for $head {
+            fn forward_seq2seq(
+                &self,
+                inputs: $crate::Seq2SeqInputs<$source>,
+                kwargs: &ForwardKwargs,
+            ) -> Result<$crate::Seq2SeqLMOutput, $crate::ForwardError> {
+                self.forward(inputs, kwargs)
+            }
+        }
+
+        impl $head {
+            /// Answers what the encoder reads; see [`generate_seq2seq`](fn@crate::generation::generate_seq2seq).
+            ///
+            /// # Errors
+            ///
+            /// When the inputs or the generation config do not fit, or a forward pass fails.
+            pub fn generate(
+                &self,
+                inputs: impl Into<$crate::Seq2SeqInputs<$source>>,
+                config: &$crate::generation::GenerationConfig,
+                kwargs: &ForwardKwargs,
+            ) -> Result<$crate::generation::GenerateOutput<$crate::Seq2SeqLMOutput>, $crate::generation::GenerateError>
+            {
+                $crate::generation::generate_seq2seq(self, inputs, config, kwargs)
+            }
+        }
+    };
+}
+pub(crate) use seq2seq_lm;

@@ -1,0 +1,85 @@
+use crate::error::ForwardError;
+use patching_core::capture::{CapturePlan, Captures};
+use patching_core::prelude::*;
+
+/// A model that records by its own declaration, alone or as a part of another: an encoder, a decoder, the tower of a
+/// composite model.
+pub trait Tower: CanRecordOutputs {
+    /// What it is given.
+    type Inputs;
+    /// What it gives.
+    type Output: ModelOutput;
+
+    /// As the model's own `forward`.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs do not fit, the config names an implementation that is not registered, or something that was asked
+    /// for cannot be recorded.
+    fn run_tower(&self, inputs: Self::Inputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError>;
+
+    /// Only what is recorded; the run stops as soon as all of it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_tower`](Self::run_tower).
+    fn tower_captures(
+        &self,
+        inputs: Self::Inputs,
+        kwargs: &ForwardKwargs,
+    ) -> Result<Captures<Self::Output>, ForwardError>;
+
+    /// What `kwargs` would record, without running anything.
+    ///
+    /// # Errors
+    ///
+    /// When something that is asked for cannot be recorded.
+    fn tower_plan(&self, kwargs: &ForwardKwargs) -> Result<CapturePlan, CaptureError>;
+
+    /// Chooses the attention implementation of a live model.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::UnknownAttention`](crate::config::ConfigError::UnknownAttention) lists the choices.
+    fn set_tower_attention(&mut self, name: &str) -> Result<(), crate::config::ConfigError>;
+}
+
+/// The keys that `M` declares, in order.
+pub(crate) fn declared_keys<M: CanRecordOutputs>() -> Vec<String> {
+    let mut keys: Vec<String> = M::RECORDERS.iter().map(|recorder| recorder.key().to_owned()).collect();
+    keys.dedup();
+    keys
+}
+
+/// Makes a struct a [`Tower`]: one with a field `config` and a `forward` below `#[capture_outputs]`.
+macro_rules! tower {
+    ($tower:ident: $inputs:ty => $output:ty) => {
+        impl $crate::models::Tower for $tower {
+            type Inputs = $inputs;
+            type Output = $output;
+
+            fn run_tower(&self, inputs: $inputs, kwargs: &ForwardKwargs) -> Result<$output, $crate::ForwardError> {
+                self.forward(inputs, kwargs)
+            }
+
+            fn tower_captures(
+                &self,
+                inputs: $inputs,
+                kwargs: &ForwardKwargs,
+            ) -> Result<patching_core::capture::Captures<$output>, $crate::ForwardError> {
+                self.forward_captures(inputs, kwargs)
+            }
+
+            fn tower_plan(&self, kwargs: &ForwardKwargs) -> Result<patching_core::capture::CapturePlan, CaptureError> {
+                self.forward_plan(kwargs)
+            }
+
+            fn set_tower_attention(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                $crate::layers::attention::AttentionInterface::check(Some(name))?;
+                self.config.general.attn_implementation = Some(name.to_owned());
+                Ok(())
+            }
+        }
+    };
+}
+pub(crate) use tower;

@@ -1,0 +1,31 @@
+//! What models give, each struct as the reference's of the same name.
+
+mod decoder;
+mod encoder;
+mod heads;
+mod seq2seq;
+
+use crate::layers::Cache;
+use patching_core::capture::OutputValue;
+use patching_core::prelude::*;
+
+pub use decoder::{
+    BaseModelOutputWithPast, CausalLMOutputWithPast, DecoderOutput, LanguageModelOutput, MoeCausalLMOutputWithPast,
+    MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast, SequenceClassifierOutputWithPast,
+};
+pub use encoder::{
+    BaseModelOutput, BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPooling,
+    BaseModelOutputWithPoolingAndCrossAttentions, HiddenStateOutput,
+};
+pub use heads::{
+    CausalLMOutputWithCrossAttentions, ImageClassifierOutput, MaskedLMOutput, QuestionAnsweringModelOutput,
+    SequenceClassifierOutput, TokenClassifierOutput,
+};
+pub use seq2seq::{Seq2SeqLMOutput, Seq2SeqModelOutput};
+
+#[diagnostic::do_not_recommend]
+impl OutputField for Cache {
+    fn output_value(&self) -> Option<OutputValue> {
+        Some(OutputValue::Opaque("Cache"))
+    }
+}
