@@ -44,6 +44,7 @@ pub mod generation;
 mod inputs;
 pub mod layers;
 pub mod llama;
+pub mod llava;
 pub mod mistral;
 pub mod mixtral;
 pub mod models;
@@ -59,7 +60,7 @@ pub use inputs::{Labels, LogitsToKeep, PixelInputs, Seq2SeqInputs, SpeechInputs,
 pub use outputs::{
     BaseModelOutput, BaseModelOutputWithPast, BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPooling,
     BaseModelOutputWithPoolingAndCrossAttentions, CausalLMOutputWithCrossAttentions, CausalLMOutputWithPast,
-    DecoderOutput, HiddenStateOutput, ImageClassifierOutput, LanguageModelOutput, MaskedLMOutput,
+    DecoderOutput, HiddenStateOutput, ImageClassifierOutput, ImageOutputs, LanguageModelOutput, MaskedLMOutput,
     MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
     QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, SequenceClassifierOutput,
     SequenceClassifierOutputWithPast, TokenClassifierOutput,

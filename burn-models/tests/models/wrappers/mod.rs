@@ -2,6 +2,7 @@
 
 mod clip;
 mod decoders;
+mod llava;
 pub mod tape;
 mod vit;
 
@@ -35,5 +36,5 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [clip::wrappers(), decoders::wrappers(), vit::wrappers()].concat()
+    [clip::wrappers(), decoders::wrappers(), llava::wrappers(), vit::wrappers()].concat()
 }
