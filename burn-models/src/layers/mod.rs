@@ -15,12 +15,16 @@ mod layer_norm;
 mod linear;
 mod loss;
 mod mask;
+#[cfg(feature = "flex")]
+mod memory;
 mod mlp;
 pub mod moe;
 mod named;
 mod norm;
 mod rotary;
 mod swiglu;
+#[cfg(feature = "flex")]
+mod vector;
 
 pub use activation::Activation;
 pub(crate) use cache::CacheFits;
