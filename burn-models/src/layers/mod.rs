@@ -15,6 +15,8 @@ mod layer_norm;
 mod linear;
 mod loss;
 mod mask;
+#[cfg(feature = "flex")]
+mod memory;
 mod mlp;
 pub mod moe;
 mod named;
@@ -22,6 +24,8 @@ mod norm;
 mod rotary;
 mod swiglu;
 mod tokens;
+#[cfg(feature = "flex")]
+mod vector;
 
 pub use activation::Activation;
 pub(crate) use cache::CacheFits;
