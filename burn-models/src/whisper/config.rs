@@ -1,4 +1,6 @@
-use crate::config::{ConfigError, GeneralConfig, StackSizes, TokenIds, model_config, multiple_of, product, validate_stack};
+use crate::config::{
+    ConfigError, GeneralConfig, StackSizes, TokenIds, model_config, multiple_of, product, validate_stack,
+};
 use crate::layers::Activation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

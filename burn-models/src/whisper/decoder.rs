@@ -81,8 +81,7 @@ impl WhisperDecoder {
             hidden_states = layer.forward(hidden_states, &mut context);
             context.end_layer(layer_idx)?;
         }
-        let mut output =
-            BaseModelOutputWithPastAndCrossAttentions::new(layer_norm(&self.layer_norm, hidden_states));
+        let mut output = BaseModelOutputWithPastAndCrossAttentions::new(layer_norm(&self.layer_norm, hidden_states));
         output.cache = context.finish()?;
         Ok(output)
     }

@@ -72,8 +72,7 @@ impl WhisperEncoder {
             causality: Causality::NeverCausal,
             ..Stack::encoder(&self.config.general, self.config.encoder_layers)
         };
-        let mut context =
-            LayerContext::for_stack(&stack, &Extent::of(&hidden_states), TextInputs::default(), kwargs)?;
+        let mut context = LayerContext::for_stack(&stack, &Extent::of(&hidden_states), TextInputs::default(), kwargs)?;
         for (layer_idx, layer) in self.layers.iter().enumerate() {
             hidden_states = layer.forward(hidden_states, &mut context);
             context.end_layer(layer_idx)?;

@@ -3,7 +3,7 @@ use crate::auto::NamedInputs;
 use crate::error::ForwardError;
 use crate::inputs::{Seq2SeqInputs, SpeechInputs};
 use crate::layers::{lm_logits, new_linear};
-use crate::models::{ScoredTokens, encoder_decoder, encode_decode, score_tokens, seq2seq_lm};
+use crate::models::{ScoredTokens, encode_decode, encoder_decoder, score_tokens, seq2seq_lm};
 use crate::outputs::Seq2SeqLMOutput;
 use burn::module::Module;
 use burn::nn::Linear;
