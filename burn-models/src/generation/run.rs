@@ -286,7 +286,8 @@ fn last_scores<O: LanguageModelOutput>(output: &O) -> Result<Vec<f32>, GenerateE
         .map_err(|problem| unreadable("logits", problem))
 }
 
-fn read(tensor: &Tensor<2, Int>, name: &'static str) -> Result<Vec<i64>, GenerateError> {
+/// The integers of a tensor, row by row.
+pub(super) fn read(tensor: &Tensor<2, Int>, name: &'static str) -> Result<Vec<i64>, GenerateError> {
     let data = tensor.clone().try_into_data();
     let data = data.map_err(|error| unreadable(name, error.to_string()))?;
     Ok(data.iter::<i64>().collect())
