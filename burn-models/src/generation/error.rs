@@ -50,6 +50,10 @@ pub enum GenerateError {
     )]
     NoStartToken,
 
+    /// What Whisper is told does not fit.
+    #[error(transparent)]
+    Speech(#[from] crate::whisper::SpeechError),
+
     /// The prompt is not token ids.
     #[error("`generate` needs a prompt of `input_ids`")]
     NoPrompt,

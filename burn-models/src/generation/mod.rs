@@ -13,6 +13,6 @@ pub use config::GenerationConfig;
 pub use error::GenerateError;
 pub use output::{AnyGenerateOutput, GenerateOutput, Step};
 pub(crate) use processors::Processor;
-pub(crate) use run::generate_processed;
 pub use run::{generate, generate_with};
+pub(crate) use seq2seq::generate_seq2seq_processed;
 pub use seq2seq::{Batch, generate_seq2seq};
