@@ -8,6 +8,7 @@ mod attention;
 mod config;
 mod decoder;
 mod encoder;
+mod generation;
 mod heads;
 mod layer;
 mod model;
@@ -17,7 +18,10 @@ pub use attention::WhisperAttention;
 pub use config::WhisperConfig;
 pub use decoder::WhisperDecoder;
 pub use encoder::WhisperEncoder;
-pub use heads::WhisperForConditionalGeneration;
+pub use generation::{Segment, SpeechError, Transcription, Window};
+pub use heads::{
+    WhisperDecoderWrapper, WhisperForAudioClassification, WhisperForCausalLM, WhisperForConditionalGeneration,
+};
 pub use layer::{WhisperDecoderLayer, WhisperEncoderLayer};
 pub use model::WhisperModel;
 pub use positions::WhisperPositionalEmbedding;
