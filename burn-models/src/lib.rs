@@ -35,6 +35,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod audio;
 pub mod auto;
 pub mod config;
 mod error;
