@@ -51,6 +51,7 @@ pub mod qwen2;
 pub mod qwen2_moe;
 pub mod qwen3;
 pub mod routing;
+pub mod whisper;
 
 pub use error::{ForwardError, did_you_mean};
 pub use inputs::{Labels, LogitsToKeep, PixelInputs, Seq2SeqInputs, SpeechInputs, TextImageInputs, TextInputs};

@@ -45,4 +45,4 @@ pub use mlp::{gated_mlp, plain_mlp};
 pub use norm::rms_norm;
 pub use rotary::{Rotary, apply_rotary, inverse_frequencies, rotary_tables};
 pub use swiglu::{gated_halves, silu_gated};
-pub use tokens::{Extent, Tokens, checked_indices};
+pub use tokens::{Extent, Tokens, checked_indices, embedded};

@@ -1,5 +1,6 @@
 use super::embedding::safe_ids;
 use crate::error::ForwardError;
+use crate::inputs::TextInputs;
 use burn::nn::Embedding;
 use burn::tensor::{DType, Device, Int, Tensor};
 
@@ -70,6 +71,17 @@ impl Tokens {
         };
         Extent { batch, seq, dtype: table.weight.val().dtype(), device }
     }
+}
+
+/// The same inputs with embeddings in place of token ids.
+///
+/// # Errors
+///
+/// As [`Tokens::new`].
+pub fn embedded(mut inputs: TextInputs, table: &Embedding) -> Result<TextInputs, ForwardError> {
+    let tokens = Tokens::new(inputs.input_ids.take(), inputs.inputs_embeds.take(), table)?;
+    inputs.inputs_embeds = Some(tokens.embed(table));
+    Ok(inputs)
 }
 
 /// How much a stack of layers is given, and where.

@@ -2,6 +2,7 @@
 
 mod decoders;
 pub mod tape;
+mod whisper;
 
 use patching_core::patch::ReplacementClass;
 
@@ -33,5 +34,5 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [decoders::wrappers()].concat()
+    [decoders::wrappers(), whisper::wrappers()].concat()
 }
