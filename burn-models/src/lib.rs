@@ -37,6 +37,7 @@
 
 pub mod audio;
 pub mod auto;
+pub mod clip;
 pub mod config;
 mod error;
 pub mod generation;
@@ -51,6 +52,7 @@ pub mod qwen2;
 pub mod qwen2_moe;
 pub mod qwen3;
 pub mod routing;
+pub mod vit;
 pub mod whisper;
 
 pub use error::{ForwardError, did_you_mean};
