@@ -46,7 +46,7 @@ pub use class::ModelClass;
 pub use error::AutoError;
 pub use models::{AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification};
 pub use named::{InputError, NamedInputs};
-pub use outputs::{AutoCaptures, AutoCausalLMOutput, AutoModelOutput, AutoSequenceClassifierOutput};
+pub use outputs::{AutoCausalLMOutput, AutoModelOutput, AutoSequenceClassifierOutput};
 pub use select::Family;
 
 pub(crate) use class::model_class;

@@ -1,12 +1,12 @@
-use super::{AutoCaptures, AutoCausalLMOutput, AutoError, AutoModelOutput, AutoSequenceClassifierOutput, Family};
+use super::{AutoCausalLMOutput, AutoError, AutoModelOutput, AutoSequenceClassifierOutput, Family};
 use crate::config::{self, GeneralConfig, TokenIds};
 use crate::generation::{self, GenerateError, GenerateOutput, GenerationConfig, Step};
-use crate::models::{BaseModel, CausalLM, Decoder, Model};
+use crate::models::{CausalLM, Decoder, Model, Tower};
 use crate::{ForwardError, TextInputs};
 use crate::{llama, mistral, mixtral, qwen2, qwen2_moe, qwen3};
 use burn::module::Module;
 use burn::tensor::Device;
-use patching_core::capture::CapturePlan;
+use patching_core::capture::{AnyOutput, CapturePlan, Captures};
 use patching_core::patch::{PatchReport, PatchSet, get_patch_mapping};
 use patching_core::prelude::*;
 use patching_core::weights::{LoadOptions, LoadReport, SaveError, SaveOptions, SaveReport};
@@ -188,9 +188,11 @@ macro_rules! auto_model {
                 &self,
                 inputs: impl Into<TextInputs>,
                 kwargs: &ForwardKwargs,
-            ) -> Result<AutoCaptures, ForwardError> {
+            ) -> Result<Captures<AnyOutput>, ForwardError> {
                 let inputs = inputs.into();
-                match self { $(Self::$family(model) => model.base().captures(inputs, kwargs).map(Into::into)),* }
+                match self {
+                    $(Self::$family(model) => model.base().tower_captures(inputs, kwargs).map(Captures::of_any)),*
+                }
             }
 
             /// Chooses the attention implementation.

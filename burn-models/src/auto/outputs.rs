@@ -4,7 +4,7 @@ use crate::{
     MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast, SequenceClassifierOutputWithPast,
 };
 use burn::tensor::{Int, Tensor};
-use patching_core::capture::{Captures, OutputTuple};
+use patching_core::capture::OutputTuple;
 use patching_core::prelude::*;
 
 /// What only models with experts record.
@@ -150,48 +150,5 @@ impl LanguageModelOutput for AutoCausalLMOutput {
 
     fn as_tuple(&self) -> OutputTuple {
         self.to_tuple()
-    }
-}
-
-/// The recorded values of a run that stopped when it had them, by a decoder of any family.
-#[non_exhaustive]
-pub enum AutoCaptures {
-    /// Of one without experts.
-    Dense(Captures<BaseModelOutputWithPast>),
-    /// Of one with mixtures of experts.
-    Moe(Captures<MoeModelOutputWithPast>),
-}
-
-impl AutoCaptures {
-    /// The keys that were recorded and not yet taken.
-    pub fn keys(&self) -> Vec<&'static str> {
-        match self {
-            Self::Dense(captures) => captures.keys().collect(),
-            Self::Moe(captures) => captures.keys().collect(),
-        }
-    }
-
-    /// Takes the values recorded for `key`.
-    ///
-    /// # Errors
-    ///
-    /// When the key was not asked for or already taken, or its values are no `T`.
-    pub fn take<T: Send + Sync + 'static>(&mut self, key: &str) -> Result<Captured<T>, CaptureError> {
-        match self {
-            Self::Dense(captures) => captures.take(key),
-            Self::Moe(captures) => captures.take(key),
-        }
-    }
-}
-
-impl From<Captures<BaseModelOutputWithPast>> for AutoCaptures {
-    fn from(captures: Captures<BaseModelOutputWithPast>) -> Self {
-        Self::Dense(captures)
-    }
-}
-
-impl From<Captures<MoeModelOutputWithPast>> for AutoCaptures {
-    fn from(captures: Captures<MoeModelOutputWithPast>) -> Self {
-        Self::Moe(captures)
     }
 }

@@ -4,7 +4,6 @@ use crate::error::ForwardError;
 use crate::inputs::TextInputs;
 use crate::outputs::DecoderOutput;
 use burn::nn::Embedding;
-use patching_core::capture::Captures;
 use patching_core::prelude::*;
 
 /// A decoder without a head.
@@ -19,17 +18,6 @@ pub trait BaseModel:
     /// for cannot be recorded, or a router did not use the experts that the inputs force on it.
     fn forward_base(&self, inputs: TextInputs, kwargs: &ForwardKwargs)
     -> Result<<Self as Model>::Output, ForwardError>;
-
-    /// Only what is recorded; the run stops as soon as all of it is there.
-    ///
-    /// # Errors
-    ///
-    /// As [`forward_base`](Self::forward_base).
-    fn captures(
-        &self,
-        inputs: TextInputs,
-        kwargs: &ForwardKwargs,
-    ) -> Result<Captures<<Self as Model>::Output>, ForwardError>;
 
     /// The table of token embeddings.
     fn embedding(&self) -> &Embedding;
@@ -80,14 +68,6 @@ macro_rules! base_model {
                 kwargs: &ForwardKwargs,
             ) -> Result<$output, $crate::ForwardError> {
                 self.forward(inputs, kwargs)
-            }
-
-            fn captures(
-                &self,
-                inputs: $crate::TextInputs,
-                kwargs: &ForwardKwargs,
-            ) -> Result<patching_core::capture::Captures<$output>, $crate::ForwardError> {
-                self.forward_captures(inputs, kwargs)
             }
 
             fn embedding(&self) -> &burn::nn::Embedding {

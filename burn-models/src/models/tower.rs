@@ -1,5 +1,5 @@
 use crate::error::ForwardError;
-use patching_core::capture::CapturePlan;
+use patching_core::capture::{CapturePlan, Captures};
 use patching_core::prelude::*;
 
 /// A model that records by its own declaration, alone or as a part of another: an encoder, a decoder, the tower of a
@@ -17,6 +17,17 @@ pub trait Tower: CanRecordOutputs {
     /// When the inputs do not fit, the config names an implementation that is not registered, or something that was asked
     /// for cannot be recorded.
     fn run_tower(&self, inputs: Self::Inputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError>;
+
+    /// Only what is recorded; the run stops as soon as all of it is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_tower`](Self::run_tower).
+    fn tower_captures(
+        &self,
+        inputs: Self::Inputs,
+        kwargs: &ForwardKwargs,
+    ) -> Result<Captures<Self::Output>, ForwardError>;
 
     /// What `kwargs` would record, without running anything.
     ///
@@ -49,6 +60,14 @@ macro_rules! tower {
 
             fn run_tower(&self, inputs: $inputs, kwargs: &ForwardKwargs) -> Result<$output, $crate::ForwardError> {
                 self.forward(inputs, kwargs)
+            }
+
+            fn tower_captures(
+                &self,
+                inputs: $inputs,
+                kwargs: &ForwardKwargs,
+            ) -> Result<patching_core::capture::Captures<$output>, $crate::ForwardError> {
+                self.forward_captures(inputs, kwargs)
             }
 
             fn tower_plan(&self, kwargs: &ForwardKwargs) -> Result<patching_core::capture::CapturePlan, CaptureError> {

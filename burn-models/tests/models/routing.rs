@@ -335,7 +335,7 @@ fn early_exit_records_what_is_forced() {
     let moved = other(&ExpertRouting::from_recorded(&plain.router_indices, EXPERTS).expect("recorded"));
     let kwargs = ForwardKwargs::new().output("router_indices", [0]);
     let mut captures =
-        model.model.captures(inputs(&case, &device).expert_routing(moved.clone()), &kwargs).expect("runs");
+        model.model.forward_captures(inputs(&case, &device).expert_routing(moved.clone()), &kwargs).expect("runs");
     let indices = captures.take::<Tensor<2, Int>>("router_indices").expect("asked for");
     let found: Vec<i64> = indices.at(0).expect("recorded").to_data().iter::<i64>().collect();
     let expected: Vec<i64> = moved.to_array().expect("fits");
@@ -355,7 +355,7 @@ fn early_exit_checks_what_ran() {
     let run = |tokens: usize, experts: [u8; 4], kwargs: ForwardKwargs| {
         let ids = Tensor::<1, Int>::arange(5..5 + tokens as i64, &device).unsqueeze::<2>();
         let routing = ExpertRouting::from_array(&experts.repeat(tokens), [tokens, 2, 2], EXPERTS).expect("valid");
-        match model.model.captures(TextInputs::new(ids).expert_routing(routing), &kwargs).map(drop) {
+        match model.model.forward_captures(TextInputs::new(ids).expert_routing(routing), &kwargs).map(drop) {
             Err(ForwardError::Routing(error)) => Some(error),
             Ok(()) => None,
             Err(other) => panic!("{other}"),

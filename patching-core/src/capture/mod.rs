@@ -24,7 +24,7 @@ pub use defaults::ConfigDefaults;
 pub use element::{Argument, Element, ElementAt, ModuleOutput, NoTensor, Value};
 pub use error::CaptureError;
 pub use kwargs::{ForwardKwargs, Keep};
-pub use output::{Captures, Field, ModelOutput, OutputField, OutputTuple, OutputValue, Returned};
+pub use output::{AnyOutput, Captures, Field, ModelOutput, OutputField, OutputTuple, OutputValue, Returned};
 pub use parts::Part;
 pub use plan::{CapturePlan, PlannedKey, PlannedValue};
 #[doc(hidden)]

@@ -203,9 +203,18 @@ pub struct Captures<O> {
     output: PhantomData<fn() -> O>,
 }
 
-impl<O: ModelOutput> Captures<O> {
+/// The output of [`Captures`] that may be of any model.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyOutput {}
+
+impl<O> Captures<O> {
     pub(crate) fn new(values: BTreeMap<&'static str, Raw>) -> Self {
         Self { values, output: PhantomData }
+    }
+
+    /// The same values, for code that treats every model alike.
+    pub fn of_any(self) -> Captures<AnyOutput> {
+        Captures::new(self.values)
     }
 
     /// The keys that were recorded and not yet taken.
