@@ -36,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 pub mod auto;
+pub mod bert;
 pub mod config;
 mod error;
 pub mod generation;
@@ -55,9 +56,9 @@ pub use error::{ForwardError, did_you_mean};
 pub use inputs::{Labels, LogitsToKeep, PixelInputs, Seq2SeqInputs, SpeechInputs, TextImageInputs, TextInputs};
 pub use outputs::{
     BaseModelOutput, BaseModelOutputWithPast, BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPooling,
-    BaseModelOutputWithPoolingAndCrossAttentions, CausalLMOutputWithCrossAttentions, CausalLMOutputWithPast,
-    DecoderOutput, HiddenStateOutput, ImageClassifierOutput, LanguageModelOutput, MaskedLMOutput,
-    MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
+    BaseModelOutputWithPoolingAndCrossAttentions, BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions,
+    CausalLMOutputWithPast, DecoderOutput, HiddenStateOutput, ImageClassifierOutput, LanguageModelOutput,
+    MaskedLMOutput, MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
     QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, SequenceClassifierOutput,
     SequenceClassifierOutputWithPast, TokenClassifierOutput,
 };
