@@ -1,5 +1,6 @@
 //! For each class of each family, a replacement that only calls its original, and can write back what that gave earlier.
 
+mod bert;
 mod decoders;
 pub mod tape;
 
@@ -33,5 +34,5 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [decoders::wrappers()].concat()
+    [bert::wrappers(), decoders::wrappers()].concat()
 }
