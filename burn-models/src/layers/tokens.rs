@@ -128,10 +128,11 @@ impl Extent {
 ///
 /// # Errors
 ///
-/// When the shape is not `extent`'s, or an index is not in the table (as [`embed`](super::embed) says).
+/// When the shape is not `extent`'s, or an index is not below `rows`, the size of the table (as [`embed`](super::embed)
+/// says).
 pub fn checked_indices(
     name: &'static str,
-    table: &Embedding,
+    rows: usize,
     indices: Tensor<2, Int>,
     extent: &Extent,
 ) -> Result<Tensor<2, Int>, ForwardError> {
@@ -142,5 +143,5 @@ pub fn checked_indices(
             expected: format!("[{}, {}]", extent.batch, extent.seq),
         });
     }
-    safe_ids(name, indices, table.weight.val().dims()[0])
+    safe_ids(name, indices, rows)
 }
