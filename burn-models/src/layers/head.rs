@@ -1,6 +1,6 @@
 use super::linear::product;
 use super::{linear, new_linear};
-use crate::config::DecoderConfig;
+use crate::config::{ConfigError, DecoderConfig};
 use crate::error::ForwardError;
 use crate::inputs::LogitsToKeep;
 use burn::nn::{Embedding, Linear};
@@ -20,15 +20,34 @@ pub fn new_lm_head<C: DecoderConfig>(config: &C, device: &Device) -> Option<Line
 /// The logits of hidden states, `[batch, seq, hidden]` to `[batch, seq, vocabulary]`: by the head, or if there is
 /// none, by the embedding's weight.
 pub fn lm_logits(head: Option<&Linear>, table: &Embedding, hidden: Tensor<3>) -> Tensor<3> {
+    match head {
+        Some(head) => linear(head, hidden),
+        None => tied_logits(table.weight.val(), hidden),
+    }
+}
+
+/// The logits of hidden states, `[batch, seq, hidden]` to `[batch, seq, vocabulary]`, by a table of embeddings
+/// `[vocabulary, hidden]`.
+pub fn tied_logits(table: Tensor<2>, hidden: Tensor<3>) -> Tensor<3> {
     let [batch, seq, size] = hidden.dims();
-    let weight = match head {
-        // one with a bias is nobody's language model head, but a replacement may have it
-        Some(head) if head.bias.is_some() => return linear(head, hidden),
-        Some(head) => head.weight.val(),
-        None => table.weight.val().transpose(),
-    };
-    let [_, vocabulary] = weight.dims();
-    product(hidden.reshape([batch * seq, size]), weight).reshape([batch, seq, vocabulary])
+    let [vocabulary, _] = table.dims();
+    product(hidden.reshape([batch * seq, size]), table.transpose()).reshape([batch, seq, vocabulary])
+}
+
+/// How likely each token is the first of an answer and the last, `[batch, seq, hidden]` to twice `[batch, seq]`.
+///
+/// # Errors
+///
+/// [`ConfigError::OutOfRange`] for a head that does not give just these two.
+pub fn span_logits(head: &Linear, hidden: Tensor<3>) -> Result<[Tensor<2>; 2], ForwardError> {
+    let logits = linear(head, hidden);
+    let [_, _, found] = logits.dims();
+    if found != 2 {
+        let expected = "2: that a token is the first of an answer, and the last";
+        return Err(ConfigError::out_of_range("num_labels", found, expected).into());
+    }
+    let one = |at| logits.clone().slice_dim(2, at..at + 1).squeeze_dim(2);
+    Ok([one(0), one(1)])
 }
 
 /// Keeps some positions of `[batch, seq, hidden]`.

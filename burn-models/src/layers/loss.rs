@@ -61,6 +61,33 @@ pub fn token_loss(logits: Tensor<3>, labels: Labels) -> Result<Tensor<1>, Forwar
     cross_entropy(logits.reshape([batch * seq, choices]), labels.reshape([batch * seq]))
 }
 
+/// The loss of a model that marks where an answer begins and ends, `[1]`: the mean of both cross entropies.
+///
+/// An answer whose place is beyond the sequence is left out, as one that does not fit in.
+///
+/// # Shapes
+///
+/// - `start_logits`, `end_logits`: `[batch, seq]`
+///
+/// # Errors
+///
+/// When the labels are no spans or do not fit the logits.
+pub fn span_loss(start_logits: Tensor<2>, end_logits: Tensor<2>, labels: Labels) -> Result<Tensor<1>, ForwardError> {
+    let (start, end) = match labels {
+        Labels::Spans { start, end } => (start, end),
+        other => return Err(wrong_kind(&other, "spans: a start and an end of shape [batch]")),
+    };
+    let one = |logits: Tensor<2>, places: Tensor<1, Int>| {
+        let [batch, seq] = logits.dims();
+        if places.dims() != [batch] {
+            return Err(labels_shape(places.dims().to_vec(), format!("[{batch}]")));
+        }
+        let outside = places.clone().greater_equal_scalar(seq as i64);
+        cross_entropy(logits, places.clamp_min(0).mask_fill(outside, IGNORED))
+    };
+    Ok((one(start_logits, start)? + one(end_logits, end)?) / 2.0)
+}
+
 /// The loss of a classifier, `[1]`: mean squared error for `regression`, cross entropy for
 /// `single_label_classification`, binary cross entropy for `multi_label_classification`. Where the config does not say
 /// which, one label means regression, and otherwise the labels decide.
@@ -159,10 +186,5 @@ fn labels_shape(found: Vec<usize>, expected: String) -> ForwardError {
 }
 
 fn wrong_kind(labels: &Labels, expected: &str) -> ForwardError {
-    let (kind, shape) = match labels {
-        Labels::Tokens(tokens) => ("tokens", tokens.dims().to_vec()),
-        Labels::Classes(classes) => ("classes", classes.dims().to_vec()),
-        Labels::Targets(targets) => ("targets", targets.dims().to_vec()),
-    };
-    ForwardError::Labels { found: format!("{kind} of shape {shape:?}"), expected: expected.to_owned() }
+    ForwardError::Labels { found: labels.description(), expected: expected.to_owned() }
 }

@@ -1,5 +1,6 @@
 use super::embedding::safe_ids;
 use crate::error::ForwardError;
+use crate::inputs::TextInputs;
 use burn::nn::Embedding;
 use burn::tensor::{DType, Device, Int, Tensor};
 
@@ -91,6 +92,17 @@ impl Tokens {
     }
 }
 
+/// The same inputs with embeddings in place of token ids.
+///
+/// # Errors
+///
+/// As [`Tokens::new`].
+pub fn embedded(mut inputs: TextInputs, table: &Embedding) -> Result<TextInputs, ForwardError> {
+    let tokens = Tokens::new(inputs.input_ids.take(), inputs.inputs_embeds.take(), table)?;
+    inputs.inputs_embeds = Some(tokens.embed(table));
+    Ok(inputs)
+}
+
 /// How much a stack of layers is given, and where.
 #[derive(Clone, Debug)]
 pub struct Extent {
@@ -116,10 +128,11 @@ impl Extent {
 ///
 /// # Errors
 ///
-/// When the shape is not `extent`'s, or an index is not in the table (as [`embed`](super::embed) says).
+/// When the shape is not `extent`'s, or an index is not below `rows`, the size of the table (as [`embed`](super::embed)
+/// says).
 pub fn checked_indices(
     name: &'static str,
-    table: &Embedding,
+    rows: usize,
     indices: Tensor<2, Int>,
     extent: &Extent,
 ) -> Result<Tensor<2, Int>, ForwardError> {
@@ -130,5 +143,5 @@ pub fn checked_indices(
             expected: format!("[{}, {}]", extent.batch, extent.seq),
         });
     }
-    safe_ids(name, indices, table.weight.val().dims()[0])
+    safe_ids(name, indices, rows)
 }
