@@ -6,6 +6,8 @@ mod attention;
 mod audio;
 #[path = "models/auto.rs"]
 mod auto;
+#[path = "models/clip.rs"]
+mod clip;
 #[path = "models/configs.rs"]
 mod configs;
 #[cfg(feature = "capture")]
@@ -21,6 +23,8 @@ mod generation;
 mod heads;
 #[path = "models/inputs.rs"]
 mod inputs;
+#[path = "models/llava.rs"]
+mod llava;
 #[path = "models/mixtures.rs"]
 mod mixtures;
 #[path = "models/parity.rs"]
@@ -40,6 +44,8 @@ mod support;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
 mod training;
+#[path = "models/vit.rs"]
+mod vit;
 #[cfg(feature = "wgpu")]
 #[path = "models/wgpu.rs"]
 mod wgpu;
