@@ -241,6 +241,12 @@ impl Run {
             None => new,
         };
         self.inputs.input_ids = Some(if cached { next } else { joined(self.inputs.input_ids.take(), next) });
+        if let Some(types) = self.inputs.token_type_ids.take() {
+            // what is added belongs to the text that it continues
+            let [_, columns] = types.dims();
+            let last = types.clone().slice_dim(1, columns - 1..columns);
+            self.inputs.token_type_ids = Some(if cached { last } else { joined(Some(types), last) });
+        }
         if let Some(mask) = self.inputs.attention_mask.take() {
             let one = Tensor::ones([batch, 1], (&mask.device(), mask.dtype()));
             self.inputs.attention_mask = Some(joined(Some(mask), one));

@@ -1,7 +1,10 @@
 //! For each class of each family, a replacement that only calls its original, and can write back what that gave earlier.
 
+mod bert;
+mod clip;
 mod decoders;
 pub mod tape;
+mod vit;
 mod whisper;
 
 use patching_core::patch::ReplacementClass;
@@ -34,5 +37,5 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [decoders::wrappers(), whisper::wrappers()].concat()
+    [bert::wrappers(), clip::wrappers(), decoders::wrappers(), vit::wrappers(), whisper::wrappers()].concat()
 }
