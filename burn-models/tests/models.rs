@@ -43,5 +43,7 @@ mod training;
 #[cfg(feature = "wgpu")]
 #[path = "models/wgpu.rs"]
 mod wgpu;
+#[path = "models/whisper.rs"]
+mod whisper;
 #[path = "models/wrappers/mod.rs"]
 mod wrappers;
