@@ -118,6 +118,30 @@ pub fn classification_loss(
     }
 }
 
+/// The loss of marking an answer in a text, `[1]`: the mean of the cross entropies of where it begins and where it ends.
+///
+/// # Shapes
+///
+/// - `start_logits`, `end_logits`: `[batch, seq]`
+/// - `labels`: tokens' places `[batch, 2]`, the first and the last of the answer; a place beyond the text does not count
+///
+/// # Errors
+///
+/// When the labels are no such places.
+pub fn span_loss([start_logits, end_logits]: [Tensor<2>; 2], labels: Labels) -> Result<Tensor<1>, ForwardError> {
+    let Labels::Tokens(places) = labels else {
+        return Err(wrong_kind(&labels, "places of shape [batch, 2]"));
+    };
+    let [batch, seq] = start_logits.dims();
+    if places.dims() != [batch, 2] {
+        return Err(labels_shape(places.dims().to_vec(), format!("[{batch}, 2]: where each answer begins and ends")));
+    }
+    let places = places.clamp(0, seq as i64);
+    let places = places.clone().mask_fill(places.equal_scalar(seq as i64), IGNORED);
+    let at = |column: usize| places.clone().slice_dim(1, column..column + 1).reshape([batch]);
+    Ok((cross_entropy(start_logits, at(0))? + cross_entropy(end_logits, at(1))?) / 2.0)
+}
+
 fn cross_entropy(scores: Tensor<2>, labels: Tensor<1, Int>) -> Result<Tensor<1>, ForwardError> {
     let [rows, classes] = scores.dims();
     let ignored = labels.clone().equal_scalar(IGNORED);
