@@ -1,6 +1,7 @@
 //! For each class of each family, a replacement that only calls its original, and can write back what that gave earlier.
 
 mod decoders;
+mod t5;
 pub mod tape;
 
 use patching_core::patch::ReplacementClass;
@@ -33,5 +34,5 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [decoders::wrappers()].concat()
+    [decoders::wrappers(), t5::wrappers()].concat()
 }
