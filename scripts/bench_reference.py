@@ -4,6 +4,8 @@ of what the line names, so that both sides take turns on the same machine.
 
     bench_reference.py MODEL_DIR             # forward passes, decoding, loading
     bench_reference.py MODEL_DIR patching    # loading, and constructing without and with registered patches
+    bench_reference.py MODEL_DIR sentences   # an encoder of text on a batch of 32 sentences
+    bench_reference.py MODEL_DIR speech      # an encoder of speech on 30 seconds, and its decoder
 """
 import os
 import statistics
@@ -111,8 +113,60 @@ def patching():
     return {"load": load, "construct": construct, "construct_patched": construct_patched}
 
 
+def sentences():
+    """32 sentences of 8 to 24 tokens, padded."""
+    from transformers import AutoModel
+
+    def load(implementation="sdpa"):
+        return AutoModel.from_pretrained(folder, attn_implementation=implementation).eval()
+
+    lengths = [8 + (row * 5) % 17 for row in range(32)]
+    mask = torch.tensor([[int(at < length) for at in range(24)] for length in lengths])
+    tokens = torch.tensor([[1000 + (row * 31 + at * 17) % 20000 for at in range(24)] for row in range(32)]) * mask
+    sdpa, eager = load(), load("eager")
+
+    def run(model, **flags):
+        return lambda: model(input_ids=tokens, attention_mask=mask, **flags)
+
+    return {
+        "load": load,
+        "sentences": run(sdpa),
+        "sentences_eager": run(eager),
+        "sentences_hidden_states": run(sdpa, output_hidden_states=True),
+        "sentences_eager_attentions": run(eager, output_attentions=True),
+    }
+
+
+def speech():
+    """A spectrogram of 30 seconds, and tokens one by one after it."""
+    from transformers import WhisperForConditionalGeneration
+    from transformers.cache_utils import EncoderDecoderCache
+
+    def load():
+        return WhisperForConditionalGeneration.from_pretrained(folder, attn_implementation="sdpa").eval()
+
+    model = load()
+    bins, frames = model.config.num_mel_bins, 2 * model.config.max_source_positions
+    features = torch.tensor([(at * 37 % 101) / 50 - 1 for at in range(bins * frames)]).reshape(1, bins, frames)
+    encoded = model.model.encoder(features)
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    prompt = torch.tensor([[(at * 7919 + 13) % 50000 for at in range(32)]])
+    model(decoder_input_ids=prompt, encoder_outputs=encoded, cache=cache, use_cache=True)
+    token = torch.tensor([[400]])
+
+    def decode():
+        model(decoder_input_ids=token, encoder_outputs=encoded, cache=cache, use_cache=True)
+
+    decode.cache = cache
+    return {"load": load, "encode": lambda: model.model.encoder(features), "decode": decode}
+
+
 if sys.argv[2:] == ["patching"]:
     RUNS = patching()
+elif sys.argv[2:] == ["sentences"]:
+    RUNS = sentences()
+elif sys.argv[2:] == ["speech"]:
+    RUNS = speech()
 elif getattr(AutoConfig.from_pretrained(folder), "num_experts", 0):
     RUNS = experts()
 else:

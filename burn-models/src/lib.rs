@@ -35,7 +35,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod audio;
 pub mod auto;
+pub mod bert;
+pub mod clip;
 pub mod config;
 mod error;
 pub mod generation;
@@ -51,14 +54,16 @@ pub mod qwen2_moe;
 pub mod qwen3;
 pub mod routing;
 pub mod t5;
+pub mod vit;
+pub mod whisper;
 
 pub use error::{ForwardError, did_you_mean};
 pub use inputs::{Labels, LogitsToKeep, PixelInputs, Seq2SeqInputs, SpeechInputs, TextImageInputs, TextInputs};
 pub use outputs::{
     BaseModelOutput, BaseModelOutputWithPast, BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPooling,
-    BaseModelOutputWithPoolingAndCrossAttentions, CausalLMOutputWithCrossAttentions, CausalLMOutputWithPast,
-    DecoderOutput, HiddenStateOutput, ImageClassifierOutput, LanguageModelOutput, MaskedLMOutput,
-    MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
+    BaseModelOutputWithPoolingAndCrossAttentions, BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions,
+    CausalLMOutputWithPast, DecoderOutput, HiddenStateOutput, ImageClassifierOutput, LanguageModelOutput,
+    MaskedLMOutput, MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
     QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput,
     Seq2SeqSequenceClassifierOutput, SequenceClassifierOutput, SequenceClassifierOutputWithPast, TokenClassifierOutput,
 };

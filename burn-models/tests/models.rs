@@ -2,6 +2,8 @@
 
 #[path = "models/attention.rs"]
 mod attention;
+#[path = "models/audio.rs"]
+mod audio;
 #[path = "models/auto.rs"]
 mod auto;
 #[path = "models/configs.rs"]

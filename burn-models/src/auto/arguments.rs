@@ -81,14 +81,26 @@ impl<'a> Arguments<'a> {
         self.floats(name, expected)?.ok_or(InputError::Absent { model: self.model, name, expected })
     }
 
-    /// Labels of any of the kinds that there are, told apart by rank and type.
+    /// Labels of any of the kinds that there are, told apart by rank and type, or by names of their own.
     ///
     /// # Errors
     ///
-    /// When they are of no kind.
+    /// When they are of no kind, or one of two that belong together is absent.
     pub fn labels(&self) -> Result<Option<Labels>, InputError> {
         const NAME: &str = "labels";
         const EXPECTED: &str = "[batch, seq], [batch] or [batch, labels]";
+        let absent = |name, expected| InputError::Absent { model: self.model, name, expected };
+        let row = |name| self.ints::<1>(name, "[batch]");
+        match (row("start_positions")?, row("end_positions")?) {
+            (Some(start), Some(end)) => return Ok(Some(Labels::Spans { start, end })),
+            (Some(_), None) => return Err(absent("end_positions", "[batch]")),
+            (None, Some(_)) => return Err(absent("start_positions", "[batch]")),
+            (None, None) => {}
+        }
+        if let Some(classes) = row("next_sentence_label")? {
+            let tokens = self.ints(NAME, "[batch, seq]")?.ok_or_else(|| absent(NAME, "[batch, seq]"))?;
+            return Ok(Some(Labels::TokensAndClasses { tokens, classes }));
+        }
         Ok(match self.inputs.get(NAME) {
             None => None,
             Some(data) if data.dtype().is_float() => self.floats_in(NAME, EXPECTED, None)?.map(Labels::Targets),
@@ -163,7 +175,8 @@ impl NamedArguments for TextImageInputs {
 
 impl NamedArguments for SpeechInputs {
     fn from_named(arguments: &Arguments<'_>) -> Result<Self, InputError> {
-        arguments.needed_floats("input_features", "[batch, mel bins, frames]").map(Self::new)
+        let input_features = arguments.needed_floats("input_features", "[batch, mel bins, frames]")?;
+        Ok(Self { labels: arguments.labels()?, ..Self::new(input_features) })
     }
 }
 

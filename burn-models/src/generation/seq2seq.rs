@@ -1,5 +1,5 @@
-use super::run::read;
-use super::{GenerateError, GenerateOutput, GenerationConfig, generate};
+use super::run::{generate_processed, read};
+use super::{GenerateError, GenerateOutput, GenerationConfig, Processor};
 use crate::config::TokenIds;
 use crate::error::ForwardError;
 use crate::inputs::{Seq2SeqInputs, TextInputs};
@@ -32,7 +32,20 @@ pub fn generate_seq2seq<M: Seq2SeqLM>(
 where
     Source<M>: Batch,
 {
-    let mut inputs = inputs.into();
+    generate_seq2seq_processed(model, inputs.into(), config, kwargs, &[])
+}
+
+/// [`generate_seq2seq`] with rules of a family.
+pub(crate) fn generate_seq2seq_processed<M: Seq2SeqLM>(
+    model: &M,
+    mut inputs: Seq2SeqInputs<Source<M>>,
+    config: &GenerationConfig,
+    kwargs: &ForwardKwargs,
+    processors: &[&dyn Processor],
+) -> Result<GenerateOutput<Seq2SeqLMOutput>, GenerateError>
+where
+    Source<M>: Batch,
+{
     if inputs.decoder.labels.is_some() {
         return Err(GenerateError::Argument("labels"));
     }
@@ -48,7 +61,7 @@ where
         prompt = begun(prompt, start)?;
     }
     let state = Mutex::new(State::Unread(Box::new(inputs)));
-    generate(&Decoding { model, state }, prompt, config, kwargs)
+    generate_processed(&Decoding { model, state }, prompt, config, kwargs, processors)
 }
 
 /// A prompt with `start` in front of its texts, unless one of them begins with it.

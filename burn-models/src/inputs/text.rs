@@ -57,6 +57,35 @@ pub enum Labels {
     /// For a classifier: a number for each sequence and label, `[batch, labels]`; for regression, or for several
     /// labels at once.
     Targets(Tensor<2>),
+    /// For a model that marks the answer to a question: the tokens at which it begins and ends, `[batch]` each.
+    Spans {
+        /// The index of its first token.
+        start: Tensor<1, Int>,
+        /// The index of its last token.
+        end: Tensor<1, Int>,
+    },
+    /// For a model with a head for tokens and one for sequences: the tokens, `[batch, seq]`, `-100` where none is
+    /// expected, and the index of each sequence's class, `[batch]`.
+    TokensAndClasses {
+        /// The tokens.
+        tokens: Tensor<2, Int>,
+        /// The classes.
+        classes: Tensor<1, Int>,
+    },
+}
+
+impl Labels {
+    /// Their kind and shape, for messages.
+    pub(crate) fn description(&self) -> String {
+        let (kind, shape) = match self {
+            Self::Tokens(tokens) => ("tokens", tokens.dims().to_vec()),
+            Self::Classes(classes) => ("classes", classes.dims().to_vec()),
+            Self::Targets(targets) => ("targets", targets.dims().to_vec()),
+            Self::Spans { start, .. } => ("spans", start.dims().to_vec()),
+            Self::TokensAndClasses { tokens, .. } => ("tokens and classes", tokens.dims().to_vec()),
+        };
+        format!("{kind} of shape {shape:?}")
+    }
 }
 
 /// The positions for which a language model head computes logits.

@@ -1,3 +1,4 @@
+use super::{gelu, gelu_tanh, quick_gelu};
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
@@ -32,9 +33,9 @@ impl Activation {
     pub fn forward<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
         match self {
             Self::Silu | Self::Swish => activation::silu(x),
-            Self::Gelu => activation::gelu(x),
-            Self::GeluNew | Self::GeluFast | Self::GeluPytorchTanh => activation::gelu_approximate(x),
-            Self::QuickGelu => x.clone() * activation::sigmoid(x * 1.702),
+            Self::Gelu => gelu(x),
+            Self::GeluNew | Self::GeluFast | Self::GeluPytorchTanh => gelu_tanh(x),
+            Self::QuickGelu => quick_gelu(x),
             Self::Relu => activation::relu(x),
             Self::Tanh => x.tanh(),
         }

@@ -1,7 +1,7 @@
 use super::embedding::is_host;
 use super::linear::product;
 use super::{linear, new_linear};
-use crate::config::DecoderConfig;
+use crate::config::{ConfigError, DecoderConfig};
 use crate::error::ForwardError;
 use crate::inputs::LogitsToKeep;
 use burn::nn::{Embedding, Linear};
@@ -21,15 +21,34 @@ pub fn new_lm_head<C: DecoderConfig>(config: &C, device: &Device) -> Option<Line
 /// The logits of hidden states, `[batch, seq, hidden]` to `[batch, seq, vocabulary]`: by the head, or if there is
 /// none, by the embedding's weight.
 pub fn lm_logits(head: Option<&Linear>, table: &Embedding, hidden: Tensor<3>) -> Tensor<3> {
+    match head {
+        Some(head) => linear(head, hidden),
+        None => tied_logits(table.weight.val(), hidden),
+    }
+}
+
+/// The logits of hidden states, `[batch, seq, hidden]` to `[batch, seq, vocabulary]`, by a table of embeddings
+/// `[vocabulary, hidden]`.
+pub fn tied_logits(table: Tensor<2>, hidden: Tensor<3>) -> Tensor<3> {
     let [batch, seq, size] = hidden.dims();
-    let weight = match head {
-        // one with a bias is nobody's language model head, but a replacement may have it
-        Some(head) if head.bias.is_some() => return linear(head, hidden),
-        Some(head) => head.weight.val(),
-        None => table.weight.val().transpose(),
-    };
-    let [_, vocabulary] = weight.dims();
-    product(hidden.reshape([batch * seq, size]), weight).reshape([batch, seq, vocabulary])
+    let [vocabulary, _] = table.dims();
+    product(hidden.reshape([batch * seq, size]), table.transpose()).reshape([batch, seq, vocabulary])
+}
+
+/// How likely each token is the first of an answer and the last, `[batch, seq, hidden]` to twice `[batch, seq]`.
+///
+/// # Errors
+///
+/// [`ConfigError::OutOfRange`] for a head that does not give just these two.
+pub fn span_logits(head: &Linear, hidden: Tensor<3>) -> Result<[Tensor<2>; 2], ForwardError> {
+    let logits = linear(head, hidden);
+    let [_, _, found] = logits.dims();
+    if found != 2 {
+        let expected = "2: that a token is the first of an answer, and the last";
+        return Err(ConfigError::out_of_range("num_labels", found, expected).into());
+    }
+    let one = |at| logits.clone().slice_dim(2, at..at + 1).squeeze_dim(2);
+    Ok([one(0), one(1)])
 }
 
 /// Keeps some positions of `[batch, seq, hidden]`.
@@ -69,7 +88,7 @@ pub struct Pooled<'a> {
 ///
 /// [`ForwardError::NoPadToken`] for several sequences whose padding is not known.
 pub fn last_tokens(hidden: Tensor<3>, by: Pooled<'_>) -> Result<Tensor<2>, ForwardError> {
-    let [batch, seq, size] = hidden.dims();
+    let [batch, seq, _] = hidden.dims();
     let (Some(pad), Some(ids)) = (by.pad_token_id, by.input_ids) else {
         if by.pad_token_id.is_none() && batch != 1 {
             return Err(ForwardError::NoPadToken { batch });
@@ -79,8 +98,26 @@ pub fn last_tokens(hidden: Tensor<3>, by: Pooled<'_>) -> Result<Tensor<2>, Forwa
     let columns = Tensor::<1, Int>::arange(0..seq as i64, &ids.device()).reshape([1, seq]);
     let real = ids.clone().not_equal_scalar(pad).int();
     let last = (real * columns).max_dim(1);
-    let index = last.reshape([batch, 1, 1]).expand([batch, 1, size]);
-    Ok(hidden.gather(1, index).squeeze_dim(1))
+    Ok(one_of_each(hidden, last))
+}
+
+/// The hidden state at one position of each sequence, `[batch, seq, hidden]` to `[batch, hidden]`; `positions` is
+/// `[batch, 1]`.
+pub fn one_of_each(hidden: Tensor<3>, positions: Tensor<2, Int>) -> Tensor<2> {
+    let [batch, _, size] = hidden.dims();
+    let index = positions.reshape([batch, 1, 1]).expand([batch, 1, size]);
+    hidden.gather(1, index).squeeze_dim(1)
+}
+
+/// The position of the first token of each sequence that is marked with 1 rather than 0, `[batch, seq]` to `[batch, 1]`;
+/// 0 where none is.
+pub fn first_marked(marks: Tensor<2, Int>) -> Tensor<2, Int> {
+    let [_, seq] = marks.dims();
+    let seq = seq as i64;
+    // the first has most positions behind it
+    let behind = Tensor::<1, Int>::arange(0..seq, &marks.device()).neg() + seq;
+    let most = (marks * behind.reshape([1, seq])).max_dim(1);
+    (most.neg() + seq).remainder_scalar(seq)
 }
 
 /// The hidden state of each sequence at its last token `end`, `[batch, seq, hidden]` to `[batch, hidden]`.
@@ -90,7 +127,7 @@ pub fn last_tokens(hidden: Tensor<3>, by: Pooled<'_>) -> Result<Tensor<2>, Forwa
 /// When there are not as many tokens as hidden states; on devices whose memory is the program's own, also when sequences
 /// have no such token or not equally many. Elsewhere a sequence without one is taken at its first position.
 pub fn last_of(hidden: Tensor<3>, ids: &Tensor<2, Int>, end: i64) -> Result<Tensor<2>, ForwardError> {
-    let [batch, seq, size] = hidden.dims();
+    let [batch, seq, _] = hidden.dims();
     if ids.dims() != [batch, seq] {
         let expected = format!("{:?}, as the encoder's tokens", ids.dims());
         return Err(ForwardError::Shape { name: "decoder_input_ids", found: vec![batch, seq], expected });
@@ -103,6 +140,5 @@ pub fn last_of(hidden: Tensor<3>, ids: &Tensor<2, Int>, end: i64) -> Result<Tens
         }
     }
     let columns = Tensor::<1, Int>::arange(0..seq as i64, &ids.device()).reshape([1, seq]);
-    let index = (ends * columns).max_dim(1).reshape([batch, 1, 1]).expand([batch, 1, size]);
-    Ok(hidden.gather(1, index).squeeze_dim(1))
+    Ok(one_of_each(hidden, (ends * columns).max_dim(1)))
 }

@@ -61,6 +61,33 @@ pub fn token_loss(logits: Tensor<3>, labels: Labels) -> Result<Tensor<1>, Forwar
     cross_entropy(logits.reshape([batch * seq, choices]), labels.reshape([batch * seq]))
 }
 
+/// The loss of a model that marks where an answer begins and ends, `[1]`: the mean of both cross entropies.
+///
+/// An answer whose place is beyond the sequence is left out, as one that does not fit in.
+///
+/// # Shapes
+///
+/// - `start_logits`, `end_logits`: `[batch, seq]`
+///
+/// # Errors
+///
+/// When the labels are no spans or do not fit the logits.
+pub fn span_loss(start_logits: Tensor<2>, end_logits: Tensor<2>, labels: Labels) -> Result<Tensor<1>, ForwardError> {
+    let (start, end) = match labels {
+        Labels::Spans { start, end } => (start, end),
+        other => return Err(wrong_kind(&other, "spans: a start and an end of shape [batch]")),
+    };
+    let one = |logits: Tensor<2>, places: Tensor<1, Int>| {
+        let [batch, seq] = logits.dims();
+        if places.dims() != [batch] {
+            return Err(labels_shape(places.dims().to_vec(), format!("[{batch}]")));
+        }
+        let outside = places.clone().greater_equal_scalar(seq as i64);
+        cross_entropy(logits, places.clamp_min(0).mask_fill(outside, IGNORED))
+    };
+    Ok((one(start_logits, start)? + one(end_logits, end)?) / 2.0)
+}
+
 /// The loss of a classifier, `[1]`: mean squared error for `regression`, cross entropy for
 /// `single_label_classification`, binary cross entropy for `multi_label_classification`. Where the config does not say
 /// which, one label means regression, and otherwise the labels decide.
@@ -118,28 +145,28 @@ pub fn classification_loss(
     }
 }
 
-/// The loss of marking an answer in a text, `[1]`: the mean of the cross entropies of where it begins and where it ends.
+/// The loss of pairs that were to be found among all combinations, `[1]`: the mean of both ways to choose.
 ///
 /// # Shapes
 ///
-/// - `start_logits`, `end_logits`: `[batch, seq]`
-/// - `labels`: tokens' places `[batch, 2]`, the first and the last of the answer; a place beyond the text does not count
+/// - `logits`: `[pairs, pairs]`, the right ones on the diagonal
 ///
 /// # Errors
 ///
-/// When the labels are no such places.
-pub fn span_loss([start_logits, end_logits]: [Tensor<2>; 2], labels: Labels) -> Result<Tensor<1>, ForwardError> {
-    let Labels::Tokens(places) = labels else {
-        return Err(wrong_kind(&labels, "places of shape [batch, 2]"));
-    };
-    let [batch, seq] = start_logits.dims();
-    if places.dims() != [batch, 2] {
-        return Err(labels_shape(places.dims().to_vec(), format!("[{batch}, 2]: where each answer begins and ends")));
+/// When there are more of the one than of the other.
+pub fn contrastive_loss(logits: Tensor<2>) -> Result<Tensor<1>, ForwardError> {
+    let [rows, columns] = logits.dims();
+    if rows != columns {
+        return Err(ForwardError::Shape {
+            name: "logits",
+            found: vec![rows, columns],
+            expected: "[pairs, pairs], as many of the one as of the other for `return_loss`".to_owned(),
+        });
     }
-    let places = places.clamp(0, seq as i64);
-    let places = places.clone().mask_fill(places.equal_scalar(seq as i64), IGNORED);
-    let at = |column: usize| places.clone().slice_dim(1, column..column + 1).reshape([batch]);
-    Ok((cross_entropy(start_logits, at(0))? + cross_entropy(end_logits, at(1))?) / 2.0)
+    let pairs = || Tensor::<1, Int>::arange(0..rows as i64, &logits.device());
+    let one_way = cross_entropy(logits.clone(), pairs())?;
+    let other_way = cross_entropy(logits.clone().transpose(), pairs())?;
+    Ok((one_way + other_way) / 2.0)
 }
 
 fn cross_entropy(scores: Tensor<2>, labels: Tensor<1, Int>) -> Result<Tensor<1>, ForwardError> {
@@ -159,10 +186,5 @@ fn labels_shape(found: Vec<usize>, expected: String) -> ForwardError {
 }
 
 fn wrong_kind(labels: &Labels, expected: &str) -> ForwardError {
-    let (kind, shape) = match labels {
-        Labels::Tokens(tokens) => ("tokens", tokens.dims().to_vec()),
-        Labels::Classes(classes) => ("classes", classes.dims().to_vec()),
-        Labels::Targets(targets) => ("targets", targets.dims().to_vec()),
-    };
-    ForwardError::Labels { found: format!("{kind} of shape {shape:?}"), expected: expected.to_owned() }
+    ForwardError::Labels { found: labels.description(), expected: expected.to_owned() }
 }

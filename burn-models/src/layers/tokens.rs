@@ -26,7 +26,21 @@ impl Tokens {
         table: &Embedding,
     ) -> Result<Self, ForwardError> {
         let weight = table.weight.val();
-        let [vocab_size, hidden_size] = weight.dims();
+        Self::within(input_ids, inputs_embeds, weight.dims(), weight.dtype())
+    }
+
+    /// [`new`](Self::new) for a table `[vocabulary, hidden]` of elements `dtype` that lies inside a replaceable class, so
+    /// that only its size is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn within(
+        input_ids: Option<Tensor<2, Int>>,
+        inputs_embeds: Option<Tensor<3>>,
+        [vocab_size, hidden_size]: [usize; 2],
+        expected: DType,
+    ) -> Result<Self, ForwardError> {
         let shape = |name, found: Vec<usize>, expected: String| Err(ForwardError::Shape { name, found, expected });
         match (input_ids, inputs_embeds) {
             (Some(ids), None) => match ids.dims() {
@@ -37,7 +51,7 @@ impl Tokens {
             },
             (None, Some(embeds)) => {
                 check_embeds(&embeds, hidden_size)?;
-                let (found, expected) = (embeds.dtype(), weight.dtype());
+                let found = embeds.dtype();
                 if found != expected {
                     return Err(ForwardError::DType { name: "inputs_embeds", found, expected });
                 }
@@ -58,6 +72,11 @@ impl Tokens {
 
     /// How many there are and where, for a model that computes in the type of `table`.
     pub fn extent(&self, table: &Embedding) -> Extent {
+        self.extent_in(table.weight.val().dtype())
+    }
+
+    /// How many there are and where, for a model that computes in `dtype`.
+    pub fn extent_in(&self, dtype: DType) -> Extent {
         let ([batch, seq], device) = match self {
             Self::Ids(ids) => (ids.dims(), ids.device()),
             Self::Embeds(embeds) => {
@@ -65,7 +84,7 @@ impl Tokens {
                 ([batch, seq], embeds.device())
             }
         };
-        Extent { batch, seq, dtype: table.weight.val().dtype(), device }
+        Extent { batch, seq, dtype, device }
     }
 }
 
@@ -141,10 +160,11 @@ impl Extent {
 ///
 /// # Errors
 ///
-/// When the shape is not `extent`'s, or an index is not in the table (as [`embed`](super::embed) says).
+/// When the shape is not `extent`'s, or an index is not below `rows`, the size of the table (as [`embed`](super::embed)
+/// says).
 pub fn checked_indices(
     name: &'static str,
-    table: &Embedding,
+    rows: usize,
     indices: Tensor<2, Int>,
     extent: &Extent,
 ) -> Result<Tensor<2, Int>, ForwardError> {
@@ -155,5 +175,5 @@ pub fn checked_indices(
             expected: format!("[{}, {}]", extent.batch, extent.seq),
         });
     }
-    safe_ids(name, indices, table.weight.val().dims()[0])
+    safe_ids(name, indices, rows)
 }

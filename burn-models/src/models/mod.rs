@@ -10,6 +10,7 @@
 mod base;
 mod causal_lm;
 mod classifier;
+mod composite;
 mod decoder;
 mod decoder_model;
 mod encoder_decoder;
@@ -26,6 +27,7 @@ pub use tower::Tower;
 pub(crate) use base::{base_model, decoder_class};
 pub(crate) use causal_lm::{causal_lm, forward_causal, forward_moe_causal};
 pub(crate) use classifier::{forward_classifier, forward_moe_classifier, sequence_classifier};
+pub(crate) use composite::composite;
 pub(crate) use decoder::decoder_with_head;
 pub(crate) use decoder_model::decoder_model;
 pub(crate) use encoder_decoder::{

@@ -144,7 +144,7 @@ pub(crate) use base_tower;
 /// `forward`, and hands on with `pass_on` what its base model recorded.
 macro_rules! model_head {
     (
-        $head:ident { $base:ident: $model:ident }($config:ident): $inputs:ty => $output:ty;
+        $head:ident { $($base:ident).+: $model:ident }($config:ident): $inputs:ty => $output:ty;
         prefix: $prefix:literal,
         inputs: $names:expr
         $(, generates: $generates:ident)?
@@ -157,7 +157,7 @@ macro_rules! model_head {
             ///
             /// An unknown name is an error that lists the choices.
             pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
-                $crate::models::Tower::set_tower_attention(&mut self.$base, name)
+                $crate::models::Tower::set_tower_attention(&mut self.$($base).+, name)
             }
         }
 
@@ -171,7 +171,7 @@ macro_rules! model_head {
             }
 
             fn config(&self) -> &$config {
-                patching_core::weights::PreTrainedModel::config(&self.$base)
+                patching_core::weights::PreTrainedModel::config(&self.$($base).+)
             }
 
             $($($pretrained)*)?
@@ -187,7 +187,7 @@ macro_rules! model_head {
             }
 
             fn capture_plan(&self, kwargs: &ForwardKwargs) -> Result<patching_core::capture::CapturePlan, CaptureError> {
-                $crate::models::Tower::tower_plan(&self.$base, kwargs)
+                $crate::models::Tower::tower_plan(&self.$($base).+, kwargs)
             }
 
             fn recordable_keys() -> Vec<String> {
@@ -195,7 +195,7 @@ macro_rules! model_head {
             }
 
             fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
-                $crate::models::Tower::set_tower_attention(&mut self.$base, name)
+                $crate::models::Tower::set_tower_attention(&mut self.$($base).+, name)
             }
 
             $($crate::models::generate_any!($generates);)?

@@ -32,6 +32,21 @@ pub struct MaskedLMOutput {
     pub attentions: Captured<Tensor<4>>,
 }
 
+/// What BERT gives as it is pretrained.
+#[derive(Clone, Debug, ModelOutput)]
+pub struct BertForPreTrainingOutput {
+    /// The sum of both losses, `[1]`, if labels were given.
+    pub loss: Option<Tensor<1>>,
+    /// The scores of the token at each position, `[batch, seq, vocabulary]`.
+    pub prediction_logits: Tensor<3>,
+    /// The scores of whether a text follows another, `[batch, 2]`: that it does, and that it does not.
+    pub seq_relationship_logits: Tensor<2>,
+    /// The input of the first layer and the output of each, `[batch, seq, hidden]`.
+    pub hidden_states: Captured<Tensor<3>>,
+    /// The attention weights of each layer, `[batch, heads, query, key]`.
+    pub attentions: Captured<Tensor<4>>,
+}
+
 /// What a classifier of sequences gives whose model keeps nothing.
 #[derive(Clone, Debug, ModelOutput)]
 pub struct SequenceClassifierOutput {

@@ -18,8 +18,8 @@ pub use encoder::{
     BaseModelOutputWithPoolingAndCrossAttentions, HiddenStateOutput,
 };
 pub use heads::{
-    CausalLMOutputWithCrossAttentions, ImageClassifierOutput, MaskedLMOutput, QuestionAnsweringModelOutput,
-    SequenceClassifierOutput, TokenClassifierOutput,
+    BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions, ImageClassifierOutput, MaskedLMOutput,
+    QuestionAnsweringModelOutput, SequenceClassifierOutput, TokenClassifierOutput,
 };
 pub use seq2seq::{
     Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput, Seq2SeqSequenceClassifierOutput,

@@ -3,13 +3,25 @@ use super::{T5Config, T5EncoderModel, T5Model, T5Stack};
 use crate::auto::NamedInputs;
 use crate::error::ForwardError;
 use crate::inputs::{Seq2SeqInputs, TextInputs};
-use crate::layers::{classification_loss, last_of, linear, new_linear, span_loss, token_loss};
+use crate::layers::{classification_loss, last_of, linear, new_linear, span_logits, span_loss, token_loss};
 use crate::models::{EncoderDecoder, begun_with, encode_decode, encoder_decoder, model_head};
 use crate::outputs::{Seq2SeqQuestionAnsweringModelOutput, Seq2SeqSequenceClassifierOutput, TokenClassifierOutput};
 use burn::module::Module;
 use burn::nn::{Embedding, Linear};
 use burn::tensor::Tensor;
 use patching_core::prelude::*;
+
+/// The arguments of a model that marks the answer to a question.
+const QUESTION: &[&str] = &[
+    "input_ids",
+    "attention_mask",
+    "inputs_embeds",
+    "decoder_input_ids",
+    "decoder_attention_mask",
+    "decoder_inputs_embeds",
+    "start_positions",
+    "end_positions",
+];
 
 /// T5's classifier of what stands for a sequence.
 #[derive(Module, Debug)]
@@ -105,18 +117,17 @@ impl T5ForQuestionAnswering {
     pub fn new(config: &T5Config, init: &Init) -> Self {
         let [encoder, decoder] = stacks(config, init);
         let std = config.std_of(config.d_model);
-        // where the answer begins, and where it ends
-        let qa_outputs = new_linear(config.d_model, 2, true, std, init.device());
+        let qa_outputs = new_linear(config.d_model, config.general.num_labels(), true, std, init.device());
         Self { shared: shared(config, init), encoder, decoder, qa_outputs, config: config.clone() }
     }
 
     /// Runs the model and scores each token, `[batch, seq]`, as the first and as the last of the answer. The decoder reads
-    /// the text once more, unless tokens are given for it. Labels are the places of both, `[batch, 2]`.
+    /// the text once more, unless tokens are given for it. Labels are [`Spans`](crate::Labels::Spans).
     ///
     /// # Errors
     ///
-    /// When the inputs do not fit, the config names an implementation that is not registered, or something that was
-    /// asked for cannot be recorded.
+    /// When the config has another number of labels than 2, the inputs do not fit, the config names an implementation
+    /// that is not registered, or something that was asked for cannot be recorded.
     pub fn forward(
         &self,
         inputs: impl Into<Seq2SeqInputs>,
@@ -133,11 +144,9 @@ impl T5ForQuestionAnswering {
         let labels = inputs.decoder.labels.take();
         read_again(self, &mut inputs)?;
         let mut model = encode_decode(self, inputs, &without_cache(kwargs, labels.is_some()))?;
-        let scores = linear(&self.qa_outputs, model.last_hidden_state.clone());
-        let column = |at: usize| scores.clone().slice_dim(2, at..at + 1).squeeze_dim::<2>(2);
-        let [start_logits, end_logits] = [column(0), column(1)];
-        let mut output = Seq2SeqQuestionAnsweringModelOutput::new(start_logits.clone(), end_logits.clone());
-        output.loss = labels.map(|labels| span_loss([start_logits, end_logits], labels)).transpose()?;
+        let [start, end] = span_logits(&self.qa_outputs, model.last_hidden_state.clone())?;
+        let mut output = Seq2SeqQuestionAnsweringModelOutput::new(start.clone(), end.clone());
+        output.loss = labels.map(|labels| span_loss(start, end, labels)).transpose()?;
         output.cache = model.cache.take();
         output.encoder_last_hidden_state = model.encoder_last_hidden_state.take();
         model.pass_on(&mut output)?;
@@ -233,7 +242,7 @@ encoder_decoder! {
     decoder: T5Stack at decoder,
     prefix: "transformer",
     is_base: false,
-    inputs: NamedInputs::TEXT_TO_TEXT,
+    inputs: QUESTION,
     source_mask: |source| source.attention_mask.clone(),
     embedding: shared,
     pretrained: {

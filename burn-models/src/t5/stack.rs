@@ -1,7 +1,9 @@
 use super::{T5Block, T5Config, T5LayerCrossAttention, T5LayerSelfAttention};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
-use crate::layers::{Causality, Extent, LayerContext, Stack, embedded, given_embeds, new_embedding, rms_norm_class};
+use crate::layers::{
+    Causality, Extent, LayerContext, Stack, embedded, float_dtype_of, given_embeds, new_embedding, rms_norm_class,
+};
 use crate::models::tower;
 use crate::outputs::BaseModelOutputWithPastAndCrossAttentions;
 use burn::module::Module;
@@ -86,6 +88,10 @@ impl T5Stack {
         };
         let embeds = inputs.inputs_embeds.take();
         let embeds = given_embeds(inputs.input_ids.take(), embeds, config.d_model, T5Config::MODEL_TYPE)?;
+        let (found, expected) = (embeds.dtype(), float_dtype_of(&self.final_layer_norm));
+        if let Some(expected) = expected.filter(|expected| *expected != found) {
+            return Err(ForwardError::DType { name: "inputs_embeds", found, expected });
+        }
         let stack = match config.is_decoder {
             true => Stack {
                 encoder_size: Some(config.d_model),

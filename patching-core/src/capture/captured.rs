@@ -1,6 +1,7 @@
 use super::any_tensor::AnyTensor;
-use super::element::Value;
+use super::element::{Element, Value};
 use super::error::CaptureError;
+use super::kwargs::Keep;
 use super::selection::position;
 use std::any::{Any, TypeId, type_name};
 use std::sync::Arc;
@@ -92,6 +93,16 @@ impl<T> Captured<T> {
 
     pub(crate) fn origin(&self) -> Option<Origin> {
         self.origin
+    }
+}
+
+impl<T: Element<Value = T>> Captured<T> {
+    /// The sequence as a request with `keep` would have kept it: for values that were computed with before they are
+    /// handed to the caller.
+    #[must_use]
+    pub fn kept(self, keep: Keep) -> Self {
+        let keep = |entry: Entry<T>| Some(Entry { value: entry.value.value(keep)?, ..entry });
+        Self { entries: self.entries.into_iter().filter_map(keep).collect(), ..self }
     }
 }
 

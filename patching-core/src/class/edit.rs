@@ -1,6 +1,6 @@
 //! Putting other values into slots and into the `recorders` fields of a model, wherever in it they are.
 
-use super::walk::is_variant;
+use super::walk::{field_name, is_variant};
 use crate::capture::PointedAt;
 use crate::weights::conversion::LoadedLayout;
 use burn::Tensor;
@@ -71,7 +71,7 @@ struct Editor;
 impl ModuleMapper for Editor {
     fn enter_module(&mut self, name: &str, container: &str) {
         if !is_variant(container) {
-            with_editing(|editing| editing.place.push(name.to_owned()));
+            with_editing(|editing| editing.place.push(field_name(name, container).to_owned()));
         }
     }
     fn exit_module(&mut self, _name: &str, container: &str) {

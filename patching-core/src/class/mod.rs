@@ -23,6 +23,6 @@ pub(crate) use paths::is_within;
 pub use slot::Identity;
 pub use slot::{Erased, Slot};
 pub(crate) use walk::{
-    BaseModel, OwnSlots, Survey, base_models, is_variant, meet_recorders, own_slots, slots_of, survey,
+    BaseModel, OwnSlots, Survey, base_models, field_name, is_variant, meet_recorders, own_slots, slots_of, survey,
 };
 pub use walk::{SlotInfo, all_slots, slots};

@@ -123,11 +123,21 @@ pub(crate) fn is_variant(container: &str) -> bool {
     container.starts_with("Enum:")
 }
 
+/// The name of a field in paths, as checkpoints have it.
+///
+/// Rust has no field called `self`, `super`, `crate` or `Self`: `self_` stands for it. Other keywords are raw names.
+pub(crate) fn field_name<'n>(name: &'n str, container: &str) -> &'n str {
+    match name {
+        "self_" | "super_" | "crate_" | "Self_" if container.starts_with("Struct:") => name.trim_end_matches('_'),
+        name => name.strip_prefix("r#").unwrap_or(name),
+    }
+}
+
 impl ModuleVisitor for Walker {
     fn enter_module(&mut self, name: &str, container: &str) {
         if !is_variant(container) {
             if_walking(|walk| {
-                walk.place.push(name.to_owned());
+                walk.place.push(field_name(name, container).to_owned());
                 container.clone_into(&mut walk.container);
             });
         }

@@ -4,7 +4,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 use super::layout::{LayoutRules, Operation};
-use crate::class::is_variant;
+use crate::class::{field_name, is_variant};
 
 /// What a parameter's elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ const ADAPTER: &str = "Reparameterization";
 
 impl Place {
     pub(crate) fn enter(&mut self, name: &str, container: &str) {
-        self.steps.push((name.to_owned(), container.to_owned()));
+        self.steps.push((field_name(name, container).to_owned(), container.to_owned()));
         self.adapters += usize::from(container == ADAPTER);
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use burn::tensor::{DType, FloatDType};
 
-use super::conversion::{Assembly, Direct, LoadedLayout, Recipe, Remembered, RuleSet, Tensor, Wanted, resolve};
+use super::conversion::{
+    Assembly, Direct, LoadedLayout, Recipe, Remembered, Repeated, RuleSet, Tensor, Wanted, resolve,
+};
 use super::error::LoadError;
 use super::keys::{PrefixChange, near};
 use super::layout::Operation;
@@ -153,7 +155,18 @@ impl LoadPlan {
             let at = unexpected.iter().position(|found| found == key);
             if let (Some(at), Some((source, _))) = (at, by_key.get_key_value(source.as_str())) {
                 let own = unexpected.remove(at);
+                let shape = checkpoint.get(own).map_or_else(Vec::new, |stored| stored.shape().to_vec());
+                let serves = !sources.contains_key(source);
                 report.tied.push(imply(own, source, &mut sources, &mut recipes, checkpoint)?);
+                if serves {
+                    layout.made.push(Remembered {
+                        sources: vec![(own.to_owned(), shape.clone())],
+                        targets: vec![((*source).to_owned(), Assembly::whole(0, shape))],
+                        operations: Vec::new(),
+                    });
+                } else {
+                    layout.repeated.push(Repeated { key: own.to_owned(), shape, target: (*source).to_owned() });
+                }
             }
         }
         tie_sources(&ties, &mut sources, &recipes, checkpoint, &mut report)?;

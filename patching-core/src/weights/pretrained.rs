@@ -31,7 +31,8 @@ use crate::patch::{PatchReport, PatchSet, get_patch_mapping, patch_output_record
 /// that saving gives the same file back. A model without that field is saved by the rules alone.
 ///
 /// The fields of the model and of its layers are named as the checkpoint's keys; what Burn's own layers call or lay
-/// out differently is known (see [`LayoutRules::standard`]).
+/// out differently is known (see [`LayoutRules::standard`]). For a key that Rust has no field for, there is one with an
+/// underscore: `self_` is `self`.
 pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
     /// Its `config.json`.
     type Config: PretrainedConfig;

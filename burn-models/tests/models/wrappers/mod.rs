@@ -1,8 +1,12 @@
 //! For each class of each family, a replacement that only calls its original, and can write back what that gave earlier.
 
+mod bert;
+mod clip;
 mod decoders;
 mod t5;
 pub mod tape;
+mod vit;
+mod whisper;
 
 use patching_core::patch::ReplacementClass;
 
@@ -34,5 +38,6 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [decoders::wrappers(), t5::wrappers()].concat()
+    [bert::wrappers(), clip::wrappers(), decoders::wrappers(), t5::wrappers(), vit::wrappers(), whisper::wrappers()]
+        .concat()
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::propose::propose;
 use super::assembly::{Assembly, count};
-use super::memory::{LoadedLayout, Remembered};
+use super::memory::{LoadedLayout, Remembered, Repeated};
 use super::problem::{ConversionProblem, with_shapes};
 use super::resolve::{Resolution, Tensor, Wanted, resolve};
 use super::rules::RuleSet;
@@ -77,6 +77,13 @@ pub(crate) fn restore(tensors: &[Tensor<'_>], known: &Known<'_>) -> Result<Resto
     }
     let rest: Vec<usize> = (0..tensors.len()).filter(|&at| !is_done(&done, at)).collect();
     by_rules(tensors, &rest, known, &mut restored)?;
+    for Repeated { key, shape, target } in known.loaded.iter().flat_map(|loaded| &loaded.repeated) {
+        let part = by_key.get(target.as_str()).copied();
+        let part = part.filter(|&at| tensors.get(at).is_some_and(|tensor| tensor.shape == shape));
+        if let Some(part) = part.filter(|_| !restored.written.iter().any(|written| written.key == *key)) {
+            restored.written.push(Written { key: key.clone(), parts: vec![part], assembly: None });
+        }
+    }
     restored.written.sort_by_key(|written| written.parts.first().copied());
     Ok(restored)
 }

@@ -90,6 +90,8 @@ impl fmt::Display for ConversionMapping {
 pub(crate) struct Rule {
     pub(crate) transform: WeightTransform,
     pub(crate) optional: bool,
+    /// Whether it is for names that a model only has if it was loaded with them.
+    pub(crate) legacy: bool,
     pub(crate) kind: RuleKind,
 }
 
@@ -142,8 +144,9 @@ impl Rule {
                 Converter::new(converter).map(|checked| (RuleKind::Converter(checked), converter.optional))
             }
         };
+        let legacy = matches!(&transform, WeightTransform::Renaming(renaming) if renaming.legacy);
         match checked {
-            Ok((kind, optional)) => Ok(Self { transform, optional, kind }),
+            Ok((kind, optional)) => Ok(Self { transform, optional, legacy, kind }),
             Err(reason) => Err(transform.invalid(reason)),
         }
     }

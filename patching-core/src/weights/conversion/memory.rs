@@ -19,6 +19,18 @@ pub(crate) struct LoadedLayout {
     pub(crate) made: Vec<Remembered>,
     /// Keys of parameters that were tensors of the same name.
     pub(crate) direct: BTreeSet<String>,
+    /// Tensors that a parameter was there for under another key.
+    pub(crate) repeated: Vec<Repeated>,
+}
+
+/// A tensor that was the same as a parameter, and has none of its own.
+#[derive(Debug)]
+pub(crate) struct Repeated {
+    /// Its key in the checkpoint.
+    pub(crate) key: String,
+    pub(crate) shape: Vec<usize>,
+    /// The key of the parameter.
+    pub(crate) target: String,
 }
 
 /// Tensors that became parameters together.

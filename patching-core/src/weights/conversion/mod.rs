@@ -38,7 +38,7 @@ pub use transform::{IntoPatterns, WeightConverter, WeightRenaming, WeightTransfo
 
 pub(crate) use assembly::{Assembly, Piece, count};
 pub(crate) use inverse::{Known, Written, restore};
-pub(crate) use memory::{LoadedLayout, Remembered, common, remember};
+pub(crate) use memory::{LoadedLayout, Remembered, Repeated, common, remember};
 pub(crate) use problem::with_shapes;
 pub(crate) use recipe::{Recipe, are_equal};
 pub(crate) use registry::{built_in, is_built_in, registered, registered_names};

@@ -47,6 +47,7 @@ impl<S: Clone + Into<String>> IntoPatterns for &[S] {
 pub struct WeightRenaming {
     pub(crate) form: RenamingForm,
     pub(crate) optional: bool,
+    pub(crate) legacy: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -59,7 +60,7 @@ impl WeightRenaming {
     /// Replaces the run of segments `source`, wherever it is in a key, by `target`. A `*` is one segment, carried over.
     pub fn new(source: impl Into<String>, target: impl Into<String>) -> Self {
         let form = RenamingForm::Segments { source: source.into(), target: target.into() };
-        Self { form, optional: false }
+        Self { form, optional: false, legacy: false }
     }
 
     /// Replaces the first place where `expression` is found by `replacement`, in which `$1` and `${name}` are groups.
@@ -70,8 +71,8 @@ impl WeightRenaming {
     pub fn regex(expression: impl Into<String>, replacement: impl Into<String>) -> Result<Self, ConversionError> {
         let (expression, replacement) = (expression.into(), replacement.into());
         let checked = Expression::parse(&expression, &replacement);
-        let renaming =
-            Self { form: RenamingForm::Expression { expression, replacement, inverse: None }, optional: false };
+        let form = RenamingForm::Expression { expression, replacement, inverse: None };
+        let renaming = Self { form, optional: false, legacy: false };
         match checked {
             Ok(_) => Ok(renaming),
             Err(reason) => Err(ConversionError::InvalidRule { rule: renaming.to_string(), reason }),
@@ -93,6 +94,14 @@ impl WeightRenaming {
     pub fn optional(mut self) -> Self {
         self.optional = true;
         self
+    }
+
+    /// Says that the names are ones that only old checkpoints have: others need not have them, and a model is saved with
+    /// them only if it was loaded from such a one.
+    #[must_use]
+    pub fn legacy(mut self) -> Self {
+        self.legacy = true;
+        self.optional()
     }
 }
 

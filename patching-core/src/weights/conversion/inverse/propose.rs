@@ -83,7 +83,7 @@ pub(super) fn propose(tensors: &[&Tensor<'_>], known: &Known<'_>) -> Result<Vec<
 }
 
 fn undo_renamings(bound: &[Bound<'_>], key: &mut String) -> Result<(), RestoreError> {
-    for rule in bound.iter().rev() {
+    for rule in bound.iter().rev().filter(|rule| !rule.rule.legacy) {
         let Some((renaming, inner)) = rule.renaming().and_then(|renaming| Some((renaming, rule.inner(key)?))) else {
             continue;
         };
