@@ -53,6 +53,7 @@ pub mod qwen2;
 pub mod qwen2_moe;
 pub mod qwen3;
 pub mod routing;
+pub mod t5;
 pub mod vit;
 pub mod whisper;
 
@@ -63,6 +64,6 @@ pub use outputs::{
     BaseModelOutputWithPoolingAndCrossAttentions, BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions,
     CausalLMOutputWithPast, DecoderOutput, HiddenStateOutput, ImageClassifierOutput, LanguageModelOutput,
     MaskedLMOutput, MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
-    QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, SequenceClassifierOutput,
-    SequenceClassifierOutputWithPast, TokenClassifierOutput,
+    QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput,
+    Seq2SeqSequenceClassifierOutput, SequenceClassifierOutput, SequenceClassifierOutputWithPast, TokenClassifierOutput,
 };

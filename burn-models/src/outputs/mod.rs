@@ -21,7 +21,9 @@ pub use heads::{
     BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions, ImageClassifierOutput, MaskedLMOutput,
     QuestionAnsweringModelOutput, SequenceClassifierOutput, TokenClassifierOutput,
 };
-pub use seq2seq::{Seq2SeqLMOutput, Seq2SeqModelOutput};
+pub use seq2seq::{
+    Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput, Seq2SeqSequenceClassifierOutput,
+};
 
 #[diagnostic::do_not_recommend]
 impl OutputField for Cache {
