@@ -120,6 +120,15 @@ pub enum ForwardError {
         found: Vec<i64>,
     },
 
+    /// A text has not one token for each feature of its images.
+    #[error("the texts have {tokens} image tokens, expected {features}: one for each feature of the images")]
+    ImageTokens {
+        /// How many tokens stand for images.
+        tokens: usize,
+        /// How many features the images have.
+        features: usize,
+    },
+
     /// The labels are of a kind that the head cannot use.
     #[error("labels are {found}, expected {expected}")]
     Labels {

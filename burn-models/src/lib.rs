@@ -45,6 +45,7 @@ pub mod generation;
 mod inputs;
 pub mod layers;
 pub mod llama;
+pub mod llava;
 pub mod mistral;
 pub mod mixtral;
 pub mod models;
@@ -62,7 +63,7 @@ pub use inputs::{Labels, LogitsToKeep, PixelInputs, Seq2SeqInputs, SpeechInputs,
 pub use outputs::{
     BaseModelOutput, BaseModelOutputWithPast, BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPooling,
     BaseModelOutputWithPoolingAndCrossAttentions, BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions,
-    CausalLMOutputWithPast, DecoderOutput, HiddenStateOutput, ImageClassifierOutput, LanguageModelOutput,
+    CausalLMOutputWithPast, DecoderOutput, HiddenStateOutput, ImageClassifierOutput, ImageOutputs, LanguageModelOutput,
     MaskedLMOutput, MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
     QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput,
     Seq2SeqSequenceClassifierOutput, SequenceClassifierOutput, SequenceClassifierOutputWithPast, TokenClassifierOutput,

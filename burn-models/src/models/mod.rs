@@ -14,6 +14,7 @@ mod composite;
 mod decoder;
 mod decoder_model;
 mod encoder_decoder;
+mod image_features;
 mod model;
 mod tower;
 
@@ -21,6 +22,7 @@ pub use base::BaseModel;
 pub use causal_lm::CausalLM;
 pub use decoder::Decoder;
 pub use encoder_decoder::{EncoderDecoder, Seq2SeqLM};
+pub use image_features::{FeatureLayers, image_features, placed_features};
 pub use model::Model;
 pub use tower::Tower;
 

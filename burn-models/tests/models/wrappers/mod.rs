@@ -3,6 +3,7 @@
 mod bert;
 mod clip;
 mod decoders;
+mod llava;
 mod t5;
 pub mod tape;
 mod vit;
@@ -38,6 +39,14 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [bert::wrappers(), clip::wrappers(), decoders::wrappers(), t5::wrappers(), vit::wrappers(), whisper::wrappers()]
-        .concat()
+    [
+        bert::wrappers(),
+        clip::wrappers(),
+        decoders::wrappers(),
+        llava::wrappers(),
+        t5::wrappers(),
+        vit::wrappers(),
+        whisper::wrappers(),
+    ]
+    .concat()
 }
