@@ -40,6 +40,7 @@ pub mod bert;
 pub mod config;
 mod error;
 pub mod generation;
+pub mod gpt2;
 mod inputs;
 pub mod layers;
 pub mod llama;

@@ -2,6 +2,7 @@
 
 mod bert;
 mod decoders;
+mod gpt2;
 pub mod tape;
 
 use patching_core::patch::ReplacementClass;
@@ -34,5 +35,5 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [bert::wrappers(), decoders::wrappers()].concat()
+    [bert::wrappers(), decoders::wrappers(), gpt2::wrappers()].concat()
 }
