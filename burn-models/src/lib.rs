@@ -42,6 +42,7 @@ pub mod clip;
 pub mod config;
 mod error;
 pub mod generation;
+pub mod gpt2;
 mod inputs;
 pub mod layers;
 pub mod llama;

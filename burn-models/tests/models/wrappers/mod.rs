@@ -3,6 +3,7 @@
 mod bert;
 mod clip;
 mod decoders;
+mod gpt2;
 mod llava;
 mod t5;
 pub mod tape;
@@ -43,6 +44,7 @@ pub fn all() -> Vec<(&'static str, ReplacementClass)> {
         bert::wrappers(),
         clip::wrappers(),
         decoders::wrappers(),
+        gpt2::wrappers(),
         llava::wrappers(),
         t5::wrappers(),
         vit::wrappers(),
