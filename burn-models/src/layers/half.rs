@@ -84,8 +84,10 @@ mod tests {
     #[test]
     fn products_of_f16_do_not_overflow() {
         let weight = Tensor::<2>::full([3, 1], 60000.0, &Device::flex()).cast(DType::F16);
+        // how it is rounded is the device's affair
+        let stored: Vec<f32> = weight.to_data().iter::<f32>().collect();
         let layer = Linear { weight: burn::module::Param::from_tensor(weight), bias: None };
         let product = wide_linear(&layer, half([4.0; 3]));
-        assert_eq!((product.dtype(), values(&product)), (DType::F32, vec![719_616.0]));
+        assert_eq!((product.dtype(), values(&product)), (DType::F32, vec![12.0 * stored[0]]));
     }
 }
