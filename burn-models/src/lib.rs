@@ -42,6 +42,7 @@ pub mod clip;
 pub mod config;
 mod error;
 pub mod generation;
+pub mod gpt2;
 mod inputs;
 pub mod layers;
 pub mod llama;
@@ -54,6 +55,7 @@ pub mod qwen2;
 pub mod qwen2_moe;
 pub mod qwen3;
 pub mod routing;
+pub mod t5;
 pub mod vit;
 pub mod whisper;
 
@@ -64,6 +66,6 @@ pub use outputs::{
     BaseModelOutputWithPoolingAndCrossAttentions, BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions,
     CausalLMOutputWithPast, DecoderOutput, HiddenStateOutput, ImageClassifierOutput, ImageOutputs, LanguageModelOutput,
     MaskedLMOutput, MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
-    QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, SequenceClassifierOutput,
-    SequenceClassifierOutputWithPast, TokenClassifierOutput,
+    QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput,
+    Seq2SeqSequenceClassifierOutput, SequenceClassifierOutput, SequenceClassifierOutputWithPast, TokenClassifierOutput,
 };

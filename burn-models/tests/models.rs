@@ -49,5 +49,7 @@ mod vit;
 #[cfg(feature = "wgpu")]
 #[path = "models/wgpu.rs"]
 mod wgpu;
+#[path = "models/whisper.rs"]
+mod whisper;
 #[path = "models/wrappers/mod.rs"]
 mod wrappers;

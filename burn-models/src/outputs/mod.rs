@@ -26,7 +26,9 @@ pub use heads::{
     QuestionAnsweringModelOutput, SequenceClassifierOutput, TokenClassifierOutput,
 };
 pub use image::ImageOutputs;
-pub use seq2seq::{Seq2SeqLMOutput, Seq2SeqModelOutput};
+pub use seq2seq::{
+    Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput, Seq2SeqSequenceClassifierOutput,
+};
 
 #[diagnostic::do_not_recommend]
 impl OutputField for Cache {

@@ -24,9 +24,9 @@ pub(super) struct Settings {
     pub(super) language: Option<Languages>,
     /// `transcribe`, or `translate` into English.
     pub(super) task: Option<String>,
-    condition_on_prev_tokens: Option<bool>,
-    no_speech_threshold: Option<f64>,
-    return_token_timestamps: Option<bool>,
+    pub(super) condition_on_prev_tokens: Option<bool>,
+    pub(super) no_speech_threshold: Option<f64>,
+    pub(super) return_token_timestamps: Option<bool>,
 }
 
 /// One language for all, or one for each.
