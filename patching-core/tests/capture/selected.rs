@@ -2,6 +2,7 @@
 
 use crate::model::*;
 use burn::prelude::*;
+use burn::tensor::{DType, FloatDType};
 use patching_core::capture::Element;
 use patching_core::capture::Keep;
 use patching_core::prelude::*;
@@ -45,6 +46,24 @@ fn a_selected_value_is_the_one_that_all_would_hold() {
     assert_eq!(bits(all.attentions.at(1).expect("kept")), bits(some.attentions.at(1).expect("kept")));
     assert_eq!(bits(all.cross_attentions.at(1).expect("kept")), bits(some.cross_attentions.at(1).expect("kept")));
     assert_eq!(bits(&all.last_hidden_state), bits(&some.last_hidden_state));
+}
+
+/// A call that computes with what it records asks for it as it is, and hands it on as its caller wants it.
+#[test]
+fn what_was_computed_with_is_handed_on_as_asked() {
+    let asked = ForwardKwargs::new().output_hidden_states(true).cast(FloatDType::F64);
+    let as_asked = ToyModel::tiny().forward(input(), &with_memory(), &asked).expect("runs").hidden_states;
+    let mut found =
+        ToyModel::tiny().forward(input(), &with_memory(), &asked.clone().as_they_are()).expect("runs").hidden_states;
+    let plain = bits(found.at(1).expect("kept"));
+    assert!(found.iter().all(|(_, _, state)| state.dtype() == DType::F32));
+    found.retain(|position| position % 2 == 1);
+    let found = found.kept(asked.keep());
+    assert_eq!((found.len(), found.iter().map(|(at, ..)| at).collect::<Vec<_>>()), (4, vec![1, 3]));
+    assert_eq!(paths(&found), [paths(&as_asked)[1].clone(), paths(&as_asked)[3].clone()]);
+    let state = found.at(1).expect("kept").clone();
+    assert_eq!(state.dtype(), DType::F64);
+    assert_eq!(bits(&state.cast(DType::F32)), plain);
 }
 
 #[test]
