@@ -33,4 +33,5 @@ examples! {
     patched_model: "../examples/patched_model.rs",
     replaced_attention: "../examples/replaced_attention.rs",
     #[cfg(feature = "autodiff")] routing_replay: "../examples/routing_replay.rs",
+    #[cfg(feature = "text")] transcribe: "../examples/transcribe.rs",
 }
