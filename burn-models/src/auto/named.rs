@@ -109,6 +109,32 @@ impl NamedInputs {
         "labels",
     ];
 
+    /// The arguments of a classifier of text that knows token types.
+    pub const TEXT_CLASSIFIED: &'static [&'static str] =
+        &["input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds", "labels"];
+
+    /// The arguments of a model that marks answers in texts.
+    pub const TEXT_WITH_ANSWERS: &'static [&'static str] = &[
+        "input_ids",
+        "attention_mask",
+        "token_type_ids",
+        "position_ids",
+        "inputs_embeds",
+        "start_positions",
+        "end_positions",
+    ];
+
+    /// The arguments of a model that is trained on tokens and on whether texts follow each other.
+    pub const TEXT_PAIRS: &'static [&'static str] = &[
+        "input_ids",
+        "attention_mask",
+        "token_type_ids",
+        "position_ids",
+        "inputs_embeds",
+        "labels",
+        "next_sentence_label",
+    ];
+
     /// The arguments of a model of images.
     pub const PIXELS: &'static [&'static str] = &["pixel_values", "bool_masked_pos", "labels"];
 

@@ -1,47 +1,11 @@
 use super::{BertConfig, BertModel, BertOnlyNSPHead};
+use crate::auto::NamedInputs;
 use crate::layers::{classification_loss, linear, new_linear, span_logits, span_loss, token_loss};
-use crate::models::model_head;
+use crate::models::{model_head, no_encoder};
 use crate::{ForwardError, QuestionAnsweringModelOutput, SequenceClassifierOutput, TextInputs, TokenClassifierOutput};
 use burn::module::Module;
 use burn::nn::Linear;
 use patching_core::prelude::*;
-
-/// The arguments of a classifier.
-const TEXT: &[&str] = &["input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds", "labels"];
-
-/// Those of a model that finds answers.
-const QUESTION: &[&str] = &[
-    "input_ids",
-    "attention_mask",
-    "token_type_ids",
-    "position_ids",
-    "inputs_embeds",
-    "start_positions",
-    "end_positions",
-];
-
-/// Those of a model with both heads.
-pub(super) const PRETRAINING: &[&str] = &[
-    "input_ids",
-    "attention_mask",
-    "token_type_ids",
-    "position_ids",
-    "inputs_embeds",
-    "labels",
-    "next_sentence_label",
-];
-
-/// Refuses what an encoder gave: these heads have no output for the attention to it.
-pub(super) fn no_encoder(config: &BertConfig, inputs: &TextInputs) -> Result<(), ForwardError> {
-    match inputs.encoder_hidden_states {
-        None => Ok(()),
-        Some(_) => Err(ForwardError::Unused {
-            model: config.general.model_type.clone(),
-            name: "encoder_hidden_states",
-            because: " with this head",
-        }),
-    }
-}
 
 fn classifier(config: &BertConfig, labels: usize, init: &Init) -> Linear {
     new_linear(config.hidden_size, labels, true, config.initializer_range, init.device())
@@ -75,7 +39,7 @@ impl BertForSequenceClassification {
     ) -> Result<SequenceClassifierOutput, ForwardError> {
         let mut inputs = inputs.into();
         let labels = inputs.labels.take();
-        no_encoder(self.bert.config(), &inputs)?;
+        no_encoder(&self.config().general, &inputs)?;
         let mut base = self.bert.forward(inputs, kwargs)?;
         let logits = linear(&self.classifier, self.bert.pooled(base.pooler_output.take())?);
         let mut output = SequenceClassifierOutput::new(logits.clone());
@@ -89,7 +53,7 @@ impl BertForSequenceClassification {
 model_head! {
     BertForSequenceClassification { bert: BertModel }(BertConfig): TextInputs => SequenceClassifierOutput;
     prefix: "bert",
-    inputs: TEXT
+    inputs: NamedInputs::TEXT_CLASSIFIED
 }
 
 /// BERT as a model that tells whether a text follows another.
@@ -121,7 +85,7 @@ impl BertForNextSentencePrediction {
     ) -> Result<SequenceClassifierOutput, ForwardError> {
         let mut inputs = inputs.into();
         let labels = inputs.labels.take();
-        no_encoder(self.bert.config(), &inputs)?;
+        no_encoder(&self.config().general, &inputs)?;
         let mut base = self.bert.forward(inputs, kwargs)?;
         let logits = self.cls.forward(self.bert.pooled(base.pooler_output.take())?);
         let mut output = SequenceClassifierOutput::new(logits.clone());
@@ -135,7 +99,7 @@ impl BertForNextSentencePrediction {
 model_head! {
     BertForNextSentencePrediction { bert: BertModel }(BertConfig): TextInputs => SequenceClassifierOutput;
     prefix: "bert",
-    inputs: TEXT
+    inputs: NamedInputs::TEXT_CLASSIFIED
 }
 
 /// BERT as a classifier of tokens.
@@ -168,7 +132,7 @@ impl BertForTokenClassification {
     ) -> Result<TokenClassifierOutput, ForwardError> {
         let mut inputs = inputs.into();
         let labels = inputs.labels.take();
-        no_encoder(self.bert.config(), &inputs)?;
+        no_encoder(&self.config().general, &inputs)?;
         let mut base = self.bert.forward(inputs, kwargs)?;
         let logits = linear(&self.classifier, base.last_hidden_state.clone());
         let mut output = TokenClassifierOutput::new(logits.clone());
@@ -181,7 +145,7 @@ impl BertForTokenClassification {
 model_head! {
     BertForTokenClassification { bert: BertModel }(BertConfig): TextInputs => TokenClassifierOutput;
     prefix: "bert",
-    inputs: TEXT
+    inputs: NamedInputs::TEXT_CLASSIFIED
 }
 
 /// BERT as a model that marks the answer to a question in a text.
@@ -214,7 +178,7 @@ impl BertForQuestionAnswering {
     ) -> Result<QuestionAnsweringModelOutput, ForwardError> {
         let mut inputs = inputs.into();
         let labels = inputs.labels.take();
-        no_encoder(self.bert.config(), &inputs)?;
+        no_encoder(&self.config().general, &inputs)?;
         let mut base = self.bert.forward(inputs, kwargs)?;
         let [start, end] = span_logits(&self.qa_outputs, base.last_hidden_state.clone())?;
         let mut output = QuestionAnsweringModelOutput::new(start.clone(), end.clone());
@@ -227,5 +191,5 @@ impl BertForQuestionAnswering {
 model_head! {
     BertForQuestionAnswering { bert: BertModel }(BertConfig): TextInputs => QuestionAnsweringModelOutput;
     prefix: "bert",
-    inputs: QUESTION
+    inputs: NamedInputs::TEXT_WITH_ANSWERS
 }

@@ -3,7 +3,7 @@ use crate::auto::NamedInputs;
 use crate::config::TokenIds;
 use crate::generation::{GenerateError, GenerateOutput, GenerationConfig, generate};
 use crate::layers::{causal_lm_loss, classification_loss, select_positions, token_loss};
-use crate::models::{CausalLM, model_head};
+use crate::models::{CausalLM, model_head, no_encoder};
 use crate::{
     BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions, ForwardError, Labels, MaskedLMOutput, TextInputs,
 };
@@ -211,7 +211,7 @@ impl BertForPreTraining {
     ) -> Result<BertForPreTrainingOutput, ForwardError> {
         let mut inputs = inputs.into();
         let labels = inputs.labels.take();
-        super::classifiers::no_encoder(self.bert.config(), &inputs)?;
+        no_encoder(&self.config().general, &inputs)?;
         let table = self.bert.tied_table()?;
         let mut base = self.bert.forward(inputs, kwargs)?;
         let pooled = self.bert.pooled(base.pooler_output.take())?;
@@ -236,7 +236,7 @@ impl BertForPreTraining {
 model_head! {
     BertForPreTraining { bert: BertModel }(BertConfig): TextInputs => BertForPreTrainingOutput;
     prefix: "bert",
-    inputs: super::classifiers::PRETRAINING,
+    inputs: NamedInputs::TEXT_PAIRS,
     pretrained: {
         fn implied_ties(config: &BertConfig) -> Vec<(String, String)> {
             implied_ties(config)

@@ -9,6 +9,7 @@ mod conv;
 pub(crate) mod embedding;
 pub mod experts;
 mod gelu;
+mod half;
 mod head;
 mod heads;
 mod layer_norm;
@@ -24,6 +25,7 @@ mod norm;
 mod parameters;
 mod pixels;
 mod positions;
+mod relative;
 mod rotary;
 mod swiglu;
 mod tokens;
@@ -38,8 +40,10 @@ pub use context::{Causality, LayerContext, Stack};
 pub use conv::{conv1d, new_conv1d, new_patch_projection, patch_projection};
 pub use embedding::{embed, new_embedding};
 pub use gelu::{gelu, gelu_tanh, quick_gelu};
+pub use half::{finite, wide_linear, wide_sum};
 pub use head::{
-    Pooled, first_marked, last_tokens, lm_logits, new_lm_head, one_of_each, select_positions, span_logits, tied_logits,
+    Pooled, first_marked, last_of, last_tokens, lm_logits, new_lm_head, one_of_each, select_positions, span_logits,
+    tied_logits,
 };
 pub use heads::{merge_heads, split_heads};
 pub use layer_norm::{layer_norm, new_layer_norm};
@@ -51,6 +55,7 @@ pub use norm::rms_norm;
 pub use parameters::{float_dtype_of, matrix_of};
 pub use pixels::PatchGrid;
 pub use positions::stretched_positions;
+pub use relative::RelativeBuckets;
 pub use rotary::{Rotary, apply_rotary, inverse_frequencies, rotary_tables};
 pub use swiglu::{gated_halves, silu_gated};
-pub use tokens::{Extent, Tokens, checked_indices, embedded};
+pub use tokens::{Extent, Tokens, checked_indices, embedded, given_embeds};

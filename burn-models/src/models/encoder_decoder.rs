@@ -203,23 +203,35 @@ impl ScoredTokens {
     }
 }
 
-/// The tokens that a decoder reads to answer with `labels`: the start token, then all labels but the last, with padding
-/// where none is expected.
+/// The tokens that a decoder reads to answer with `labels`.
 fn moved_right<M: EncoderDecoder>(model: &M, labels: Option<&Labels>) -> Result<Tensor<2, Int>, ForwardError> {
+    match labels {
+        Some(Labels::Tokens(labels)) => begun_with(model, labels),
+        _ => Err(ForwardError::Absent {
+            model: model.config().general().model_type.clone(),
+            name: "decoder_input_ids",
+            because: ": there are no tokens as `labels` either",
+        }),
+    }
+}
+
+/// The start token, then all of `tokens` but the last, with padding where none is expected.
+pub(crate) fn begun_with<M: EncoderDecoder>(
+    model: &M,
+    tokens: &Tensor<2, Int>,
+) -> Result<Tensor<2, Int>, ForwardError> {
     let model_type = || model.config().general().model_type.clone();
     let absent = |name, because| ForwardError::Absent { model: model_type(), name, because };
-    let Some(Labels::Tokens(labels)) = labels else {
-        return Err(absent("decoder_input_ids", ": there are no tokens as `labels` either"));
-    };
     let start = model.decoder_start_token_id();
-    let start = start.ok_or_else(|| absent("decoder_start_token_id", " in the config, to read `labels`"))?;
-    let pad = model.pad_token_id().ok_or_else(|| absent("pad_token_id", " in the config, to read `labels`"))?;
-    let [batch, seq] = labels.dims();
-    let labels = labels.clone().mask_fill(labels.clone().equal_scalar(IGNORED), pad);
-    let first = Tensor::full([batch, 1], start, (&labels.device(), labels.dtype()));
+    let start =
+        start.ok_or_else(|| absent("decoder_start_token_id", " in the config, to begin the decoder's tokens"))?;
+    let pad = model.pad_token_id().ok_or_else(|| absent("pad_token_id", " in the config, for the decoder's tokens"))?;
+    let [batch, seq] = tokens.dims();
+    let tokens = tokens.clone().mask_fill(tokens.clone().equal_scalar(IGNORED), pad);
+    let first = Tensor::full([batch, 1], start, (&tokens.device(), tokens.dtype()));
     Ok(match seq {
         0 | 1 => first,
-        _ => Tensor::cat(vec![first, labels.slice_dim(1, 0..seq - 1)], 1),
+        _ => Tensor::cat(vec![first, tokens.slice_dim(1, 0..seq - 1)], 1),
     })
 }
 

@@ -2,6 +2,7 @@ use crate::auto::NamedArguments;
 use crate::config::{ConfigError, GeneralConfig, ModelConfig};
 use crate::error::ForwardError;
 use crate::generation::{AnyGenerateOutput, GenerateError, GenerationConfig};
+use crate::inputs::TextInputs;
 use patching_core::capture::{CapturePlan, Returned};
 use patching_core::prelude::*;
 
@@ -82,6 +83,18 @@ pub trait Model: PreTrainedModel<Config: ModelConfig> + Sync {
     /// Where the caller does not say, the config does.
     fn returned<O: ModelOutput>(&self, output: O, kwargs: &ForwardKwargs) -> Returned<O> {
         output.returned(kwargs.get_return_dict().or(self.general_config().return_dict))
+    }
+}
+
+/// Refuses what an encoder gave, for heads that have no output for the attention to it.
+pub(crate) fn no_encoder(general: &GeneralConfig, inputs: &TextInputs) -> Result<(), ForwardError> {
+    match inputs.encoder_hidden_states {
+        None => Ok(()),
+        Some(_) => Err(ForwardError::Unused {
+            model: general.model_type.clone(),
+            name: "encoder_hidden_states",
+            because: " with this head",
+        }),
     }
 }
 

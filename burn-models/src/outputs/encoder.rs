@@ -77,13 +77,14 @@ pub trait HiddenStateOutput: ModelOutput {
 
 macro_rules! hidden_state_output {
     ($($output:ty),*) => { $(
-        impl HiddenStateOutput for $output {
-            fn last_hidden_state(&self) -> &Tensor<3> {
+        impl $crate::HiddenStateOutput for $output {
+            fn last_hidden_state(&self) -> &burn::tensor::Tensor<3> {
                 &self.last_hidden_state
             }
         }
     )* };
 }
+pub(crate) use hidden_state_output;
 hidden_state_output!(
     super::BaseModelOutputWithPast,
     super::MoeModelOutputWithPast,

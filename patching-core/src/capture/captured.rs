@@ -91,6 +91,11 @@ impl<T> Captured<T> {
         self.entries.into_iter().map(|entry| entry.value).collect()
     }
 
+    /// Drops the values at the positions for which `is_wanted` is false; the length stays.
+    pub fn retain(&mut self, mut is_wanted: impl FnMut(usize) -> bool) {
+        self.entries.retain(|entry| is_wanted(entry.position));
+    }
+
     pub(crate) fn origin(&self) -> Option<Origin> {
         self.origin
     }

@@ -35,27 +35,6 @@ impl Flag {
     pub fn is_asked(&self) -> bool {
         matches!(self, Self::On | Self::Select(_))
     }
-
-    /// What is asked for by either of the two.
-    ///
-    /// ```
-    /// use patching_core::capture::Flag;
-    /// assert_eq!(Flag::from([0, -1]).and(2), Flag::from([0, -1, 2]));
-    /// assert_eq!(Flag::from(false).and(2), Flag::from(2));
-    /// ```
-    #[must_use]
-    pub fn and(self, other: impl Into<Self>) -> Self {
-        match (self, other.into()) {
-            (Self::On, _) | (_, Self::On) => Self::On,
-            (Self::Select(mut all), Self::Select(more)) => {
-                all.0.extend(more.0);
-                Self::Select(all)
-            }
-            (Self::Select(all), _) | (_, Self::Select(all)) => Self::Select(all),
-            (Self::Off, _) | (_, Self::Off) => Self::Off,
-            (Self::Unset, Self::Unset) => Self::Unset,
-        }
-    }
 }
 
 /// Which positions of a recorded sequence are kept.

@@ -1,7 +1,7 @@
 use crate::config::DecoderConfig;
 use crate::layers::{AttentionMask, LayerContext, apply_rotary, linear, merge_heads, split_heads};
 use burn::nn::Linear;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use patching_core::capture::is_wanted;
 
 /// What an attention function gives: the attended values `[batch, heads, query, value size]` and, if they were
@@ -42,13 +42,15 @@ pub struct AttentionShape {
     pub window: Option<usize>,
     /// What the scores are multiplied by.
     pub scaling: f64,
+    /// Whether it is computed in f32, whatever the model computes in.
+    pub upcasts: bool,
 }
 
 impl AttentionShape {
     /// The numbers of layer `layer_idx` with as many key heads as query heads, which looks at everything.
     pub fn plain(layer_idx: usize, heads: usize, head_dim: usize) -> Self {
         let scaling = 1.0 / (head_dim as f64).sqrt();
-        Self { layer_idx, heads, key_heads: heads, head_dim, window: None, scaling }
+        Self { layer_idx, heads, key_heads: heads, head_dim, window: None, scaling, upcasts: false }
     }
 
     /// The numbers of layer `layer_idx` of a decoder.
@@ -60,6 +62,7 @@ impl AttentionShape {
             head_dim: config.head_dim(),
             window: config.sliding_window(layer_idx),
             scaling: 1.0 / (config.head_dim() as f64).sqrt(),
+            upcasts: false,
         }
     }
 }
@@ -162,7 +165,21 @@ fn attend(
     Extra { position_bias, weights_wanted }: Extra,
     context: &LayerContext,
 ) -> (Tensor<3>, Option<Tensor<4>>) {
-    let inputs = Attention { query, key, value, mask, position_bias, scaling: shape.scaling, weights_wanted };
+    let dtype = query.dtype();
+    let is_narrow = shape.upcasts && !matches!(dtype, DType::F32 | DType::F64);
+    let wide = |tensor: Tensor<4>| if is_narrow { tensor.cast(DType::F32) } else { tensor };
+    let inputs = Attention {
+        query: wide(query),
+        key: wide(key),
+        value: wide(value),
+        mask: AttentionMask { bias: mask.bias.map(wide), ..mask },
+        position_bias: position_bias.map(wide),
+        scaling: shape.scaling,
+        weights_wanted,
+    };
     let (output, weights) = context.implementation().attend(inputs);
-    (merge_heads(output), weights)
+    match is_narrow {
+        true => (merge_heads(output.cast(dtype)), weights.map(|weights| weights.cast(dtype))),
+        false => (merge_heads(output), weights),
+    }
 }

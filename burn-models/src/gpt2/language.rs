@@ -1,0 +1,98 @@
+use super::layouts::layouts;
+use super::{GPT2Config, GPT2Model};
+use crate::auto::NamedInputs;
+use crate::config::TokenIds;
+use crate::generation::{GenerateError, GenerateOutput, GenerationConfig, generate};
+use crate::layers::{causal_lm_loss, lm_logits, new_linear, select_positions};
+use crate::models::{CausalLM, model_head};
+use crate::{CausalLMOutputWithCrossAttentions, ForwardError, TextInputs};
+use burn::module::Module;
+use burn::nn::Linear;
+use patching_core::prelude::*;
+use patching_core::weights::LayoutRules;
+
+/// GPT-2 as a language model.
+#[derive(Module, Debug)]
+pub struct GPT2LMHeadModel {
+    /// The base model.
+    pub transformer: GPT2Model,
+    /// `[hidden, vocabulary]`; none where the config ties it to the embedding.
+    pub lm_head: Option<Linear>,
+}
+
+impl GPT2LMHeadModel {
+    /// Fresh parameters.
+    pub fn new(config: &GPT2Config, init: &Init) -> Self {
+        let head = || new_linear(config.n_embd, config.vocab_size, false, config.initializer_range, init.device());
+        Self { transformer: GPT2Model::new(config, init), lm_head: (!config.tie_word_embeddings).then(head) }
+    }
+
+    /// Runs the model and computes logits, `[batch, positions kept, vocabulary]`.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs do not fit, the config names an implementation that is not registered, or something that was asked
+    /// for cannot be recorded.
+    pub fn forward(
+        &self,
+        inputs: impl Into<TextInputs>,
+        kwargs: &ForwardKwargs,
+    ) -> Result<CausalLMOutputWithCrossAttentions, ForwardError> {
+        let mut inputs = inputs.into();
+        let (labels, keep) = (inputs.labels.take(), std::mem::take(&mut inputs.logits_to_keep));
+        let mut base = self.transformer.forward(inputs, kwargs)?;
+        let hidden_states = select_positions(base.last_hidden_state.clone(), keep)?;
+        let logits = lm_logits(self.lm_head.as_ref(), &self.transformer.wte, hidden_states);
+        let mut output = CausalLMOutputWithCrossAttentions::new(logits.clone());
+        output.loss = labels.map(|labels| causal_lm_loss(logits, labels)).transpose()?;
+        output.cache = base.cache.take();
+        base.pass_on(&mut output)?;
+        Ok(output)
+    }
+
+    /// Continues token sequences; see [`generate`](fn@generate).
+    ///
+    /// # Errors
+    ///
+    /// When the inputs or the generation config do not fit, or a forward pass fails.
+    pub fn generate(
+        &self,
+        inputs: impl Into<TextInputs>,
+        config: &GenerationConfig,
+        kwargs: &ForwardKwargs,
+    ) -> Result<GenerateOutput<CausalLMOutputWithCrossAttentions>, GenerateError> {
+        generate(self, inputs, config, kwargs)
+    }
+}
+
+model_head! {
+    GPT2LMHeadModel { transformer: GPT2Model }(GPT2Config): TextInputs => CausalLMOutputWithCrossAttentions;
+    prefix: "transformer",
+    inputs: NamedInputs::TEXT_WITH_TYPES,
+    generates: generate,
+    pretrained: {
+        fn implied_ties(config: &GPT2Config) -> Vec<(String, String)> {
+            let pair = || ("lm_head.weight".to_owned(), "transformer.wte.weight".to_owned());
+            config.tie_word_embeddings.then(pair).into_iter().collect()
+        }
+        fn layouts(_config: &GPT2Config) -> LayoutRules {
+            layouts()
+        }
+    }
+}
+
+impl CausalLM for GPT2LMHeadModel {
+    type Output = CausalLMOutputWithCrossAttentions;
+
+    fn forward_causal(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError> {
+        self.forward(inputs, kwargs)
+    }
+
+    fn eos_token_id(&self) -> Option<&TokenIds> {
+        self.config().eos_token_id.as_ref()
+    }
+
+    fn pad_token_id(&self) -> Option<i64> {
+        self.config().pad_token_id
+    }
+}
