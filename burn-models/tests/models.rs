@@ -6,6 +6,8 @@ mod attention;
 mod audio;
 #[path = "models/auto.rs"]
 mod auto;
+#[path = "models/composite.rs"]
+mod composite;
 #[path = "models/configs.rs"]
 mod configs;
 #[cfg(feature = "capture")]
@@ -37,6 +39,8 @@ mod replacements;
 #[path = "models/routing.rs"]
 mod routing;
 mod support;
+#[path = "models/t5.rs"]
+mod t5;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
 mod training;
