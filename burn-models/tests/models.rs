@@ -6,6 +6,8 @@ mod attention;
 mod audio;
 #[path = "models/auto.rs"]
 mod auto;
+#[path = "models/clip.rs"]
+mod clip;
 #[path = "models/composite.rs"]
 mod composite;
 #[path = "models/configs.rs"]
@@ -23,6 +25,8 @@ mod generation;
 mod heads;
 #[path = "models/inputs.rs"]
 mod inputs;
+#[path = "models/llava.rs"]
+mod llava;
 #[path = "models/mixtures.rs"]
 mod mixtures;
 #[path = "models/parity.rs"]
@@ -44,6 +48,8 @@ mod t5;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
 mod training;
+#[path = "models/vit.rs"]
+mod vit;
 #[cfg(feature = "wgpu")]
 #[path = "models/wgpu.rs"]
 mod wgpu;
