@@ -4,6 +4,8 @@
 mod attention;
 #[path = "models/auto.rs"]
 mod auto;
+#[path = "models/bert.rs"]
+mod bert;
 #[path = "models/configs.rs"]
 mod configs;
 #[cfg(feature = "capture")]
@@ -15,6 +17,8 @@ mod experts;
 mod families;
 #[path = "models/generation.rs"]
 mod generation;
+#[path = "models/gpt2.rs"]
+mod gpt2;
 #[path = "models/heads.rs"]
 mod heads;
 #[path = "models/inputs.rs"]

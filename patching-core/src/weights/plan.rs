@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use burn::tensor::{DType, FloatDType};
 
-use super::conversion::{Assembly, Direct, LoadedLayout, Recipe, Remembered, Repeated, RuleSet, Tensor, Wanted, resolve};
+use super::conversion::{
+    Assembly, Direct, LoadedLayout, Recipe, Remembered, Repeated, RuleSet, Tensor, Wanted, resolve,
+};
 use super::error::LoadError;
 use super::keys::{PrefixChange, near};
 use super::layout::Operation;
