@@ -109,6 +109,26 @@ pub enum ForwardError {
         batch: usize,
     },
 
+    /// Sequences of a batch do not end alike, so that what stands for each cannot be found.
+    #[error(
+        "the sequences hold the token {end}, which ends a text, {found:?} times, expected equally often and at least once"
+    )]
+    Ends {
+        /// The token that ends a text.
+        end: i64,
+        /// How often each sequence has it.
+        found: Vec<i64>,
+    },
+
+    /// A text has not one token for each feature of its images.
+    #[error("the texts have {tokens} image tokens, expected {features}: one for each feature of the images")]
+    ImageTokens {
+        /// How many tokens stand for images.
+        tokens: usize,
+        /// How many features the images have.
+        features: usize,
+    },
+
     /// The labels are of a kind that the head cannot use.
     #[error("labels are {found}, expected {expected}")]
     Labels {

@@ -35,8 +35,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod audio;
 pub mod auto;
 pub mod bert;
+pub mod clip;
 pub mod config;
 mod error;
 pub mod generation;
@@ -44,6 +46,7 @@ pub mod gpt2;
 mod inputs;
 pub mod layers;
 pub mod llama;
+pub mod llava;
 pub mod mistral;
 pub mod mixtral;
 pub mod models;
@@ -52,14 +55,17 @@ pub mod qwen2;
 pub mod qwen2_moe;
 pub mod qwen3;
 pub mod routing;
+pub mod t5;
+pub mod vit;
+pub mod whisper;
 
 pub use error::{ForwardError, did_you_mean};
 pub use inputs::{Labels, LogitsToKeep, PixelInputs, Seq2SeqInputs, SpeechInputs, TextImageInputs, TextInputs};
 pub use outputs::{
     BaseModelOutput, BaseModelOutputWithPast, BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPooling,
     BaseModelOutputWithPoolingAndCrossAttentions, BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions,
-    CausalLMOutputWithPast, DecoderOutput, HiddenStateOutput, ImageClassifierOutput, LanguageModelOutput,
+    CausalLMOutputWithPast, DecoderOutput, HiddenStateOutput, ImageClassifierOutput, ImageOutputs, LanguageModelOutput,
     MaskedLMOutput, MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
-    QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, SequenceClassifierOutput,
-    SequenceClassifierOutputWithPast, TokenClassifierOutput,
+    QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput,
+    Seq2SeqSequenceClassifierOutput, SequenceClassifierOutput, SequenceClassifierOutputWithPast, TokenClassifierOutput,
 };

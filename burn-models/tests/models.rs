@@ -2,6 +2,8 @@
 
 #[path = "models/attention.rs"]
 mod attention;
+#[path = "models/audio.rs"]
+mod audio;
 #[path = "models/auto.rs"]
 mod auto;
 #[path = "models/bert.rs"]
@@ -45,5 +47,7 @@ mod training;
 #[cfg(feature = "wgpu")]
 #[path = "models/wgpu.rs"]
 mod wgpu;
+#[path = "models/whisper.rs"]
+mod whisper;
 #[path = "models/wrappers/mod.rs"]
 mod wrappers;

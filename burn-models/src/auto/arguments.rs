@@ -175,7 +175,8 @@ impl NamedArguments for TextImageInputs {
 
 impl NamedArguments for SpeechInputs {
     fn from_named(arguments: &Arguments<'_>) -> Result<Self, InputError> {
-        arguments.needed_floats("input_features", "[batch, mel bins, frames]").map(Self::new)
+        let input_features = arguments.needed_floats("input_features", "[batch, mel bins, frames]")?;
+        Ok(Self { labels: arguments.labels()?, ..Self::new(input_features) })
     }
 }
 

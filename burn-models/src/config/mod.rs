@@ -4,6 +4,7 @@
 mod decoder;
 mod error;
 mod general;
+mod image_size;
 mod implement;
 mod normalize;
 mod rope;
@@ -13,6 +14,7 @@ mod validate;
 pub use decoder::{DecoderConfig, ExpertsFields, ExpertsShape, LayerType, ModelConfig};
 pub use error::ConfigError;
 pub use general::GeneralConfig;
+pub use image_size::ImageSize;
 pub use normalize::normalized;
 pub use rope::{RopeParameters, RopeType};
 pub use token_ids::TokenIds;

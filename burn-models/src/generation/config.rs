@@ -43,6 +43,22 @@ pub struct GenerationConfig {
     /// The token that a decoder begins with which answers an encoder; absent: the model's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decoder_start_token_id: Option<i64>,
+    /// Tokens that are never chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suppress_tokens: Option<Vec<i64>>,
+    /// Tokens that are not chosen first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begin_suppress_tokens: Option<Vec<i64>>,
+    /// The token that comes after a prompt of a single one, such as the language that is translated into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced_bos_token_id: Option<i64>,
+    /// What the last token is that may be added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced_eos_token_id: Option<TokenIds>,
+    /// Tokens at places of the sequence, counted from 0 with the prompt; `None` leaves a place free. The reference knows
+    /// them for Whisper only, whose prompt they become.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced_decoder_ids: Option<Vec<(usize, Option<i64>)>>,
     /// Whether keys and values are kept between steps. Without, every step computes the whole sequence again.
     pub use_cache: bool,
     /// Whether the scores of each step are given back.
@@ -68,6 +84,11 @@ impl Default for GenerationConfig {
             eos_token_id: None,
             pad_token_id: None,
             decoder_start_token_id: None,
+            suppress_tokens: None,
+            begin_suppress_tokens: None,
+            forced_bos_token_id: None,
+            forced_eos_token_id: None,
+            forced_decoder_ids: None,
             use_cache: true,
             output_logits: false,
             seed: None,

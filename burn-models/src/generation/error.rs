@@ -29,6 +29,17 @@ pub enum GenerateError {
         found: Vec<String>,
     },
 
+    /// A token that is to be chosen, and that the model does not have.
+    #[error("`{name}` is {found}, expected a token of the vocabulary, 0 to {}", .vocabulary.saturating_sub(1))]
+    OutsideVocabulary {
+        /// The field of the generation config.
+        name: &'static str,
+        /// The token.
+        found: i64,
+        /// How many tokens there are.
+        vocabulary: usize,
+    },
+
     /// An argument that only a single forward pass has.
     #[error("`{0}` cannot be given to `generate`")]
     Argument(&'static str),
@@ -38,6 +49,10 @@ pub enum GenerateError {
         "neither the generation config nor the model's has a `decoder_start_token_id`, and no `decoder_input_ids` are given"
     )]
     NoStartToken,
+
+    /// What Whisper is told does not fit.
+    #[error(transparent)]
+    Speech(#[from] crate::whisper::SpeechError),
 
     /// The prompt is not token ids.
     #[error("`generate` needs a prompt of `input_ids`")]

@@ -1,3 +1,4 @@
+use super::processors::{Processor, Processors};
 use super::sampling::Chooser;
 use super::{GenerateError, GenerateOutput, GenerationConfig, Step};
 use crate::error::ForwardError;
@@ -30,7 +31,18 @@ pub fn generate<M: CausalLM>(
     config: &GenerationConfig,
     kwargs: &ForwardKwargs,
 ) -> Result<GenerateOutput<M::Output>, GenerateError> {
-    steps(model, inputs.into(), config, kwargs, None)
+    steps(model, inputs.into(), config, kwargs, &[], None)
+}
+
+/// [`generate`] with rules of a family.
+pub(crate) fn generate_processed<M: CausalLM>(
+    model: &M,
+    inputs: TextInputs,
+    config: &GenerationConfig,
+    kwargs: &ForwardKwargs,
+    processors: &[&dyn Processor],
+) -> Result<GenerateOutput<M::Output>, GenerateError> {
+    steps(model, inputs, config, kwargs, processors, None)
 }
 
 /// What is told of a step and may end the generation.
@@ -48,7 +60,7 @@ pub fn generate_with<M: CausalLM>(
     kwargs: &ForwardKwargs,
     mut callback: impl FnMut(Step<'_, M::Output>) -> ControlFlow<()>,
 ) -> Result<GenerateOutput<M::Output>, GenerateError> {
-    steps(model, inputs.into(), config, kwargs, Some(&mut callback))
+    steps(model, inputs.into(), config, kwargs, &[], Some(&mut callback))
 }
 
 fn steps<M: CausalLM>(
@@ -56,6 +68,7 @@ fn steps<M: CausalLM>(
     inputs: TextInputs,
     config: &GenerationConfig,
     kwargs: &ForwardKwargs,
+    processors: &[&dyn Processor],
     mut callback: Option<Callback<'_, M::Output>>,
 ) -> Result<GenerateOutput<M::Output>, GenerateError> {
     config.validate()?;
@@ -66,13 +79,14 @@ fn steps<M: CausalLM>(
     let mut steps = Vec::new();
 
     let new_tokens = config.new_tokens(run.length())?;
+    let processors = Processors::new(&config, run.length(), new_tokens, processors);
     let is_certain = callback.is_none() && run.eos.is_empty();
     run.check_routing(if is_certain { new_tokens } else { 1 })?;
     for index in 0..new_tokens {
         let mut output = model.forward_causal(run.inputs()?, &kwargs)?;
         run.inputs.cache = output.take_cache();
-        let scores = last_scores(&output)?;
-        let tokens = run.choose(&scores, index, &mut chooser)?;
+        let mut scores = last_scores(&output)?;
+        let tokens = run.choose(&mut scores, index, &processors, &mut chooser)?;
         let step = Step { index, tokens: &tokens, finished: &run.finished, output: &output };
         let flow = callback.as_mut().map_or(ControlFlow::Continue(()), |callback| callback(step));
         if config.output_logits || has_recorded(&output) {
@@ -188,16 +202,23 @@ impl Run {
     }
 
     /// One token for each sequence: padding if it has ended.
-    fn choose(&mut self, scores: &[f32], step: usize, chooser: &mut Chooser) -> Result<Vec<i64>, GenerateError> {
+    fn choose(
+        &mut self,
+        scores: &mut [f32],
+        step: usize,
+        processors: &Processors<'_>,
+        chooser: &mut Chooser,
+    ) -> Result<Vec<i64>, GenerateError> {
         let batch = self.finished.len();
         let vocabulary = scores.len() / batch.max(1);
         let mut tokens = Vec::with_capacity(batch);
-        for (row, scores) in scores.chunks_exact(vocabulary.max(1)).enumerate() {
+        for (row, scores) in scores.chunks_exact_mut(vocabulary.max(1)).enumerate() {
             if self.finished[row] {
                 let pad = self.pad.ok_or(GenerateError::NoPadToken { batch })?;
                 tokens.push(pad);
                 continue;
             }
+            processors.process(&self.chosen[row], scores)?;
             let token = chooser.choose(scores).ok_or(GenerateError::NoFiniteScore { row, step })?;
             let token = token as i64;
             tokens.push(token);
@@ -271,7 +292,8 @@ fn last_scores<O: LanguageModelOutput>(output: &O) -> Result<Vec<f32>, GenerateE
         .map_err(|problem| unreadable("logits", problem))
 }
 
-fn read(tensor: &Tensor<2, Int>, name: &'static str) -> Result<Vec<i64>, GenerateError> {
+/// The integers of a tensor, row by row.
+pub(super) fn read(tensor: &Tensor<2, Int>, name: &'static str) -> Result<Vec<i64>, GenerateError> {
     let data = tensor.clone().try_into_data();
     let data = data.map_err(|error| unreadable(name, error.to_string()))?;
     Ok(data.iter::<i64>().collect())

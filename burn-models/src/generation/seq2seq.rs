@@ -1,4 +1,5 @@
-use super::{GenerateError, GenerateOutput, GenerationConfig, generate};
+use super::run::{generate_processed, read};
+use super::{GenerateError, GenerateOutput, GenerationConfig, Processor};
 use crate::config::TokenIds;
 use crate::error::ForwardError;
 use crate::inputs::{Seq2SeqInputs, TextInputs};
@@ -15,7 +16,8 @@ type Source<M> = <<M as EncoderDecoder>::Encoder as Tower>::Inputs;
 /// enough.
 ///
 /// The encoder runs once; what it recorded is in the output of the first step. The decoder begins with the tokens given
-/// for it, else with the token that the generation config or the model's says. Everything else is as in
+/// for it, else with the token that the generation config or the model's says; where the family's texts all begin with that
+/// token, it is put in front of given tokens, too, unless one of them begins with it. Everything else is as in
 /// [`generate`](super::generate()).
 ///
 /// # Errors
@@ -30,21 +32,52 @@ pub fn generate_seq2seq<M: Seq2SeqLM>(
 where
     Source<M>: Batch,
 {
-    let mut inputs = inputs.into();
+    generate_seq2seq_processed(model, inputs.into(), config, kwargs, &[])
+}
+
+/// [`generate_seq2seq`] with rules of a family.
+pub(crate) fn generate_seq2seq_processed<M: Seq2SeqLM>(
+    model: &M,
+    mut inputs: Seq2SeqInputs<Source<M>>,
+    config: &GenerationConfig,
+    kwargs: &ForwardKwargs,
+    processors: &[&dyn Processor],
+) -> Result<GenerateOutput<Seq2SeqLMOutput>, GenerateError>
+where
+    Source<M>: Batch,
+{
     if inputs.decoder.labels.is_some() {
         return Err(GenerateError::Argument("labels"));
     }
     let mut prompt = std::mem::take(&mut inputs.decoder);
+    let start = config.decoder_start_token_id.or(model.decoder_start_token_id());
     if prompt.input_ids.is_none() && prompt.inputs_embeds.is_none() {
-        let start =
-            config.decoder_start_token_id.or(model.decoder_start_token_id()).ok_or(GenerateError::NoStartToken)?;
+        let start = start.ok_or(GenerateError::NoStartToken)?;
         let of_states = inputs.encoder_last_hidden_state.as_ref().map(|states| (states.dims()[0], states.device()));
         let of_source = inputs.source.as_ref().and_then(Batch::batch);
         let (batch, device) = of_source.or(of_states).ok_or(GenerateError::NoPrompt)?;
         prompt.input_ids = Some(Tensor::<2, Int>::full([batch, 1], start, &device));
+    } else if let Some(start) = start.filter(|_| M::BEGINS_WITH_START) {
+        prompt = begun(prompt, start)?;
     }
     let state = Mutex::new(State::Unread(Box::new(inputs)));
-    generate(&Decoding { model, state }, prompt, config, kwargs)
+    generate_processed(&Decoding { model, state }, prompt, config, kwargs, processors)
+}
+
+/// A prompt with `start` in front of its texts, unless one of them begins with it.
+fn begun(mut prompt: TextInputs, start: i64) -> Result<TextInputs, GenerateError> {
+    let Some(ids) = prompt.input_ids.take() else { return Ok(prompt) };
+    let [_, seq] = ids.dims();
+    let first = read(&ids.clone().slice_dim(1, 0..seq.min(1)), "decoder_input_ids")?;
+    if first.contains(&start) {
+        prompt.input_ids = Some(ids);
+        return Ok(prompt);
+    }
+    let column =
+        |value: i64, like: &Tensor<2, Int>| Tensor::full([like.dims()[0], 1], value, (&like.device(), like.dtype()));
+    prompt.input_ids = Some(Tensor::cat(vec![column(start, &ids), ids], 1));
+    prompt.attention_mask = prompt.attention_mask.map(|mask| Tensor::cat(vec![column(1, &mask), mask], 1));
+    Ok(prompt)
 }
 
 /// Inputs of a batch of sequences.
@@ -85,7 +118,11 @@ enum State<S> {
 impl<M: Seq2SeqLM> CausalLM for Decoding<'_, M> {
     type Output = Seq2SeqLMOutput;
 
-    fn forward_causal(&self, decoder: TextInputs, kwargs: &ForwardKwargs) -> Result<Seq2SeqLMOutput, ForwardError> {
+    fn forward_causal(&self, mut decoder: TextInputs, kwargs: &ForwardKwargs) -> Result<Seq2SeqLMOutput, ForwardError> {
+        // positions are counted for every decoder, but not all look at them
+        if !M::INPUT_NAMES.contains(&"decoder_position_ids") {
+            decoder.position_ids = None;
+        }
         let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (inputs, kwargs, mask) = match std::mem::replace(&mut *state, State::Lost) {
             State::Unread(inputs) => {

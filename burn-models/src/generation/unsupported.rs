@@ -21,16 +21,12 @@ use Neutral::{AtMost, Empty, False, Number};
 const ALWAYS: &[(&str, Neutral)] = &[
     ("assistant_early_exit", Empty),
     ("bad_words_ids", Empty),
-    ("begin_suppress_tokens", Empty),
     ("constraints", Empty),
     ("dola_layers", Empty),
     ("encoder_no_repeat_ngram_size", AtMost(0.0)),
     ("encoder_repetition_penalty", Number(1.0)),
     ("exponential_decay_length_penalty", Empty),
     ("force_words_ids", Empty),
-    ("forced_bos_token_id", Empty),
-    ("forced_decoder_ids", Empty),
-    ("forced_eos_token_id", Empty),
     ("guidance_scale", Number(1.0)),
     ("max_time", Empty),
     ("min_length", AtMost(0.0)),
@@ -44,7 +40,6 @@ const ALWAYS: &[(&str, Neutral)] = &[
     ("repetition_penalty", Number(1.0)),
     ("sequence_bias", Empty),
     ("stop_strings", Empty),
-    ("suppress_tokens", Empty),
     ("token_healing", False),
     ("watermarking_config", Empty),
 ];
@@ -99,7 +94,7 @@ mod tests {
     fn neutral_values_do_nothing() {
         let neutral = json!({
             "repetition_penalty": 1.0, "num_beams": 1, "no_repeat_ngram_size": 0, "bad_words_ids": null,
-            "suppress_tokens": [], "sequence_bias": {}, "typical_p": 1, "min_p": 0.0, "guidance_scale": 1,
+            "sequence_bias": {}, "typical_p": 1, "min_p": 0.0, "guidance_scale": 1,
             "remove_invalid_values": false, "transformers_version": "5.0.0", "length_penalty": 2.0
         });
         assert_eq!(found(neutral, true), Vec::<String>::new());
@@ -107,8 +102,8 @@ mod tests {
 
     #[test]
     fn others_are_named_with_their_values() {
-        let set = json!({"repetition_penalty": 1.1, "num_beams": 4, "forced_eos_token_id": 2, "min_p": 0.1});
-        let always = ["`forced_eos_token_id` is 2", "`num_beams` is 4", "`repetition_penalty` is 1.1"];
+        let set = json!({"repetition_penalty": 1.1, "num_beams": 4, "force_words_ids": [[2]], "min_p": 0.1});
+        let always = ["`force_words_ids` is [[2]]", "`num_beams` is 4", "`repetition_penalty` is 1.1"];
         assert_eq!(found(set.clone(), false), always);
         assert_eq!(found(set, true).len(), 4);
         assert_eq!(found(json!({"num_beams": "many"}), false), ["`num_beams` is \"many\""]);

@@ -1,4 +1,6 @@
 use super::{Labels, TextInputs};
+use crate::config::GeneralConfig;
+use crate::error::ForwardError;
 use burn::tensor::{Int, Tensor};
 
 /// What a vision model's `forward` is given. Pixels alone turn into it.
@@ -37,6 +39,28 @@ impl PixelInputs {
     pub fn labels(mut self, labels: impl Into<Labels>) -> Self {
         self.labels = Some(labels.into());
         self
+    }
+
+    /// For a model that computes no loss.
+    pub(crate) fn refuse_labels(&self, general: &GeneralConfig) -> Result<(), ForwardError> {
+        refused("labels", self.labels.is_some(), "", general)
+    }
+
+    /// For a model without an embedding for hidden patches.
+    pub(crate) fn refuse_masks(&self, general: &GeneralConfig) -> Result<(), ForwardError> {
+        refused("bool_masked_pos", self.bool_masked_pos.is_some(), ": it has no embedding for hidden patches", general)
+    }
+}
+
+fn refused(
+    name: &'static str,
+    is_given: bool,
+    because: &'static str,
+    general: &GeneralConfig,
+) -> Result<(), ForwardError> {
+    match is_given {
+        true => Err(ForwardError::Unused { model: general.model_type.clone(), name, because }),
+        false => Ok(()),
     }
 }
 

@@ -67,3 +67,16 @@ impl<S> Seq2SeqInputs<S> {
         self
     }
 }
+
+/// What the encoder reads alone, for generation.
+impl<S> From<S> for Seq2SeqInputs<S> {
+    fn from(source: S) -> Self {
+        Self::new(source)
+    }
+}
+
+impl From<Tensor<3>> for Seq2SeqInputs<super::SpeechInputs> {
+    fn from(input_features: Tensor<3>) -> Self {
+        Self::new(input_features)
+    }
+}

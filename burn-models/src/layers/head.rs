@@ -1,3 +1,4 @@
+use super::embedding::is_host;
 use super::linear::product;
 use super::{linear, new_linear};
 use crate::config::{ConfigError, DecoderConfig};
@@ -87,7 +88,7 @@ pub struct Pooled<'a> {
 ///
 /// [`ForwardError::NoPadToken`] for several sequences whose padding is not known.
 pub fn last_tokens(hidden: Tensor<3>, by: Pooled<'_>) -> Result<Tensor<2>, ForwardError> {
-    let [batch, seq, size] = hidden.dims();
+    let [batch, seq, _] = hidden.dims();
     let (Some(pad), Some(ids)) = (by.pad_token_id, by.input_ids) else {
         if by.pad_token_id.is_none() && batch != 1 {
             return Err(ForwardError::NoPadToken { batch });
@@ -97,6 +98,47 @@ pub fn last_tokens(hidden: Tensor<3>, by: Pooled<'_>) -> Result<Tensor<2>, Forwa
     let columns = Tensor::<1, Int>::arange(0..seq as i64, &ids.device()).reshape([1, seq]);
     let real = ids.clone().not_equal_scalar(pad).int();
     let last = (real * columns).max_dim(1);
-    let index = last.reshape([batch, 1, 1]).expand([batch, 1, size]);
-    Ok(hidden.gather(1, index).squeeze_dim(1))
+    Ok(one_of_each(hidden, last))
+}
+
+/// The hidden state at one position of each sequence, `[batch, seq, hidden]` to `[batch, hidden]`; `positions` is
+/// `[batch, 1]`.
+pub fn one_of_each(hidden: Tensor<3>, positions: Tensor<2, Int>) -> Tensor<2> {
+    let [batch, _, size] = hidden.dims();
+    let index = positions.reshape([batch, 1, 1]).expand([batch, 1, size]);
+    hidden.gather(1, index).squeeze_dim(1)
+}
+
+/// The position of the first token of each sequence that is marked with 1 rather than 0, `[batch, seq]` to `[batch, 1]`;
+/// 0 where none is.
+pub fn first_marked(marks: Tensor<2, Int>) -> Tensor<2, Int> {
+    let [_, seq] = marks.dims();
+    let seq = seq as i64;
+    // the first has most positions behind it
+    let behind = Tensor::<1, Int>::arange(0..seq, &marks.device()).neg() + seq;
+    let most = (marks * behind.reshape([1, seq])).max_dim(1);
+    (most.neg() + seq).remainder_scalar(seq)
+}
+
+/// The hidden state of each sequence at its last token `end`, `[batch, seq, hidden]` to `[batch, hidden]`.
+///
+/// # Errors
+///
+/// When there are not as many tokens as hidden states; on devices whose memory is the program's own, also when sequences
+/// have no such token or not equally many. Elsewhere a sequence without one is taken at its first position.
+pub fn last_of(hidden: Tensor<3>, ids: &Tensor<2, Int>, end: i64) -> Result<Tensor<2>, ForwardError> {
+    let [batch, seq, _] = hidden.dims();
+    if ids.dims() != [batch, seq] {
+        let expected = format!("{:?}, as the encoder's tokens", ids.dims());
+        return Err(ForwardError::Shape { name: "decoder_input_ids", found: vec![batch, seq], expected });
+    }
+    let ends = ids.clone().equal_scalar(end).int();
+    if is_host(&ids.device()) {
+        let found: Vec<i64> = ends.clone().sum_dim(1).to_data().iter::<i64>().collect();
+        if found.iter().any(|count| *count == 0 || Some(count) != found.first()) {
+            return Err(ForwardError::Ends { end, found });
+        }
+    }
+    let columns = Tensor::<1, Int>::arange(0..seq as i64, &ids.device()).reshape([1, seq]);
+    Ok(one_of_each(hidden, (ends * columns).max_dim(1)))
 }

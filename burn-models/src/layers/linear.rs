@@ -1,5 +1,7 @@
 use burn::module::Initializer;
 use burn::nn::Linear;
+#[cfg(feature = "flex")]
+use burn::tensor::DType;
 use burn::tensor::{Device, Tensor};
 
 /// A linear map with normally distributed weights of standard deviation `std` and, if wanted, a bias of zeros.
@@ -18,12 +20,23 @@ pub fn linear<const D: usize>(layer: &Linear, x: Tensor<D>) -> Tensor<D> {
     let weight = layer.weight.val();
     let [inputs, outputs] = weight.dims();
     let rows = shape[..D - 1].iter().product::<usize>();
-    let mut folded = product(x.reshape([rows, inputs]), weight);
-    if let Some(bias) = &layer.bias {
-        folded = folded + bias.val().unsqueeze();
-    }
+    let folded = with_bias(product(x.reshape([rows, inputs]), weight), layer.bias.as_ref().map(|bias| bias.val()));
     shape[D - 1] = outputs;
     folded.reshape(shape)
+}
+
+/// Adds a bias `[outputs]`, if there is one, to each row of `[rows, outputs]`.
+pub(crate) fn with_bias(x: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+    let Some(bias) = bias else { return x };
+    #[cfg(feature = "flex")]
+    {
+        let device = x.device();
+        let are_f32 = x.dtype() == DType::F32 && bias.dtype() == DType::F32;
+        if are_f32 && super::embedding::is_flex(&device) && !device.is_autodiff() {
+            return strips::with_bias(x, bias);
+        }
+    }
+    x + bias.unsqueeze()
 }
 
 /// The matrix product of rows `[rows, inputs]` and a weight `[inputs, outputs]`.
@@ -35,6 +48,7 @@ pub(crate) fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     {
         let device = x.device();
         if super::embedding::is_flex(&device) && !device.is_autodiff() {
+            super::memory::keep_for_results();
             return strips::product(x, weight);
         }
     }
@@ -43,6 +57,7 @@ pub(crate) fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 
 #[cfg(feature = "flex")]
 mod strips {
+    use crate::layers::vector::{CHUNK, widest};
     use burn::tensor::{DType, Tensor};
     use rayon::prelude::*;
 
@@ -63,6 +78,28 @@ mod strips {
         } else {
             x.matmul(weight)
         }
+    }
+
+    /// In place, on all threads.
+    pub(super) fn with_bias(x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
+        let (device, [_, outputs]) = (x.device(), x.dims());
+        let (mut x, bias) = (x.into_data(), bias.into_data());
+        let (Ok(values), Ok(bias)) = (x.as_mut_slice::<f32>(), bias.as_slice::<f32>()) else {
+            unreachable!("both were found to be f32")
+        };
+        let add = |rows: &mut [f32]| {
+            widest(|| {
+                for row in rows.chunks_exact_mut(outputs.max(1)) {
+                    row.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
+                }
+            });
+        };
+        if values.len() <= CHUNK {
+            add(values);
+        } else {
+            values.par_chunks_mut(CHUNK.div_ceil(outputs) * outputs).for_each(add);
+        }
+        Tensor::from_data(x, (&device, DType::F32))
     }
 
     /// A single row is bound by reading the weight: each thread reads a part.

@@ -145,6 +145,30 @@ pub fn classification_loss(
     }
 }
 
+/// The loss of pairs that were to be found among all combinations, `[1]`: the mean of both ways to choose.
+///
+/// # Shapes
+///
+/// - `logits`: `[pairs, pairs]`, the right ones on the diagonal
+///
+/// # Errors
+///
+/// When there are more of the one than of the other.
+pub fn contrastive_loss(logits: Tensor<2>) -> Result<Tensor<1>, ForwardError> {
+    let [rows, columns] = logits.dims();
+    if rows != columns {
+        return Err(ForwardError::Shape {
+            name: "logits",
+            found: vec![rows, columns],
+            expected: "[pairs, pairs], as many of the one as of the other for `return_loss`".to_owned(),
+        });
+    }
+    let pairs = || Tensor::<1, Int>::arange(0..rows as i64, &logits.device());
+    let one_way = cross_entropy(logits.clone(), pairs())?;
+    let other_way = cross_entropy(logits.clone().transpose(), pairs())?;
+    Ok((one_way + other_way) / 2.0)
+}
+
 fn cross_entropy(scores: Tensor<2>, labels: Tensor<1, Int>) -> Result<Tensor<1>, ForwardError> {
     let [rows, classes] = scores.dims();
     let ignored = labels.clone().equal_scalar(IGNORED);

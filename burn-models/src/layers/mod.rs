@@ -9,20 +9,28 @@ mod conv;
 pub(crate) mod embedding;
 pub mod experts;
 mod gelu;
+mod half;
 mod head;
 mod heads;
 mod layer_norm;
 mod linear;
 mod loss;
 mod mask;
+#[cfg(feature = "flex")]
+mod memory;
 mod mlp;
 pub mod moe;
 mod named;
 mod norm;
 mod parameters;
+mod pixels;
+mod positions;
+mod relative;
 mod rotary;
 mod swiglu;
 mod tokens;
+#[cfg(feature = "flex")]
+mod vector;
 
 pub use activation::Activation;
 pub(crate) use cache::CacheFits;
@@ -32,15 +40,22 @@ pub use context::{Causality, LayerContext, Stack};
 pub use conv::{conv1d, new_conv1d, new_patch_projection, patch_projection};
 pub use embedding::{embed, new_embedding};
 pub use gelu::{gelu, gelu_tanh, quick_gelu};
-pub use head::{Pooled, last_tokens, lm_logits, new_lm_head, select_positions, span_logits, tied_logits};
+pub use half::{finite, wide_linear, wide_sum};
+pub use head::{
+    Pooled, first_marked, last_of, last_tokens, lm_logits, new_lm_head, one_of_each, select_positions, span_logits,
+    tied_logits,
+};
 pub use heads::{merge_heads, split_heads};
 pub use layer_norm::{layer_norm, new_layer_norm};
 pub use linear::{linear, new_linear};
-pub use loss::{causal_lm_loss, classification_loss, span_loss, token_loss};
+pub use loss::{causal_lm_loss, classification_loss, contrastive_loss, span_loss, token_loss};
 pub use mask::{AttentionMask, MaskRequest, eager_mask, sdpa_mask};
 pub use mlp::{gated_mlp, plain_mlp};
 pub use norm::rms_norm;
 pub use parameters::{float_dtype_of, matrix_of};
+pub use pixels::PatchGrid;
+pub use positions::stretched_positions;
+pub use relative::RelativeBuckets;
 pub use rotary::{Rotary, apply_rotary, inverse_frequencies, rotary_tables};
 pub use swiglu::{gated_halves, silu_gated};
-pub use tokens::{Extent, Tokens, checked_indices};
+pub use tokens::{Extent, Tokens, checked_indices, embedded, given_embeds};

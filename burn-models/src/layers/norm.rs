@@ -2,7 +2,7 @@ use burn::tensor::{DType, Tensor};
 
 /// Divides by the root of the mean square over the last dimension, then multiplies by `weight`.
 ///
-/// Narrow types are widened to f32 in between, as the reference does.
+/// Narrow types are widened to f32 in between, as the reference does; the result has the type of `weight`.
 ///
 /// # Shapes
 ///
@@ -17,5 +17,5 @@ pub fn rms_norm<const D: usize>(x: Tensor<D>, weight: Tensor<1>, epsilon: f64) -
     };
     let variance = (x.clone() * x.clone()).mean_dim(D - 1);
     let normalized = x * (variance + epsilon).sqrt().recip();
-    normalized.cast(dtype) * weight.unsqueeze()
+    normalized.cast(weight.dtype()) * weight.unsqueeze()
 }

@@ -37,11 +37,9 @@ pub fn gated_halves(activation: Activation, gate_up: Tensor<2>) -> Tensor<2> {
 
 #[cfg(feature = "flex")]
 mod one_pass {
+    use crate::layers::vector::{CHUNK, exp, widest};
     use burn::tensor::{DType, Tensor, TensorData, activation::silu};
     use rayon::prelude::*;
-
-    /// Elements for each task: below it another thread costs more than it brings.
-    const CHUNK: usize = 16 * 1024;
 
     pub(super) fn silu_gated(gate: Tensor<3>, up: Tensor<3>) -> Tensor<3> {
         if gate.dtype() != DType::F32 || up.dtype() != DType::F32 || gate.dims() != up.dims() {
@@ -66,9 +64,11 @@ mod one_pass {
         let mut product = vec![0.0; rows * size];
         let each = |(product, values): (&mut [f32], &[f32])| {
             let (gate, up) = values.split_at(size);
-            for ((product, gate), up) in product.iter_mut().zip(gate).zip(up) {
-                *product = silu_of(*gate) * up;
-            }
+            widest(|| {
+                for ((product, gate), up) in product.iter_mut().zip(gate).zip(up) {
+                    *product = silu_of(*gate) * up;
+                }
+            });
         };
         if product.len() <= CHUNK {
             product.chunks_exact_mut(size).zip(values.chunks_exact(width)).for_each(each);
@@ -83,9 +83,11 @@ mod one_pass {
             unreachable!("both were found to be f32")
         };
         let each = |(gate, up): (&mut [f32], &[f32])| {
-            for (gate, up) in gate.iter_mut().zip(up) {
-                *gate = silu_of(*gate) * up;
-            }
+            widest(|| {
+                for (gate, up) in gate.iter_mut().zip(up) {
+                    *gate = silu_of(*gate) * up;
+                }
+            });
         };
         if gate.len() <= CHUNK {
             each((gate, up));
@@ -98,30 +100,6 @@ mod one_pass {
     #[inline(always)]
     fn silu_of(x: f32) -> f32 {
         x / (1.0 + exp(-x))
-    }
-
-    /// `exp` to the last bit or two, without branches: `2^n * exp(r)` with `|r| <= ln 2 / 2`, and a polynomial for the
-    /// second (coefficients of the minimax fit of degree 5 as in the Cephes library).
-    #[inline(always)]
-    fn exp(x: f32) -> f32 {
-        /// Adding and subtracting it rounds to a whole number.
-        const ROUND: f32 = 12_582_912.0;
-        // ln 2 in two parts, so that the remainder keeps its digits
-        const LN2_HIGH: f32 = 0.693_359_4;
-        const LN2_LOW: f32 = -2.121_944_4e-4;
-        // beyond it the result would leave the range of f32; NaN is put back by the division above
-        let x = x.clamp(-87.0, 88.0);
-        let n = (x * std::f32::consts::LOG2_E + ROUND) - ROUND;
-        let r = x - n * LN2_HIGH - n * LN2_LOW;
-        let mut p = 1.987_569_2e-4;
-        p = p * r + 1.398_2e-3;
-        p = p * r + 8.333_452e-3;
-        p = p * r + 4.166_579_6e-2;
-        p = p * r + 1.666_666_5e-1;
-        p = p * r + 0.5;
-        let fraction = p * r * r + r + 1.0;
-        // n is a whole number between -126 and 127
-        fraction * f32::from_bits(((n as i32 + 127) as u32) << 23)
     }
 
     #[cfg(test)]

@@ -1,5 +1,6 @@
 use super::embedding::safe_ids;
 use crate::error::ForwardError;
+use crate::inputs::TextInputs;
 use burn::nn::Embedding;
 use burn::tensor::{DType, Device, Int, Tensor};
 
@@ -48,18 +49,14 @@ impl Tokens {
                 }
                 _ => safe_ids("input_ids", ids, vocab_size).map(Self::Ids),
             },
-            (None, Some(embeds)) => match embeds.dims() {
-                [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => {
-                    let found = embeds.dtype();
-                    if found != expected {
-                        return Err(ForwardError::DType { name: "inputs_embeds", found, expected });
-                    }
-                    Ok(Self::Embeds(embeds))
+            (None, Some(embeds)) => {
+                check_embeds(&embeds, hidden_size)?;
+                let found = embeds.dtype();
+                if found != expected {
+                    return Err(ForwardError::DType { name: "inputs_embeds", found, expected });
                 }
-                dims => {
-                    shape("inputs_embeds", dims.to_vec(), format!("[batch, seq, {hidden_size}], none of them zero"))
-                }
-            },
+                Ok(Self::Embeds(embeds))
+            }
             (None, None) => Err(ForwardError::Inputs { found: "neither" }),
             (Some(_), Some(_)) => Err(ForwardError::Inputs { found: "both" }),
         }
@@ -88,6 +85,53 @@ impl Tokens {
             }
         };
         Extent { batch, seq, dtype, device }
+    }
+}
+
+/// The same inputs with embeddings in place of token ids.
+///
+/// # Errors
+///
+/// As [`Tokens::new`].
+pub fn embedded(mut inputs: TextInputs, table: &Embedding) -> Result<TextInputs, ForwardError> {
+    let tokens = Tokens::new(inputs.input_ids.take(), inputs.inputs_embeds.take(), table)?;
+    inputs.inputs_embeds = Some(tokens.embed(table));
+    Ok(inputs)
+}
+
+/// The embeddings, `[batch, seq, hidden]`, that a stack of layers is given which has no table for ids.
+///
+/// # Errors
+///
+/// When there are ids, or no embeddings, or embeddings of another size.
+pub fn given_embeds(
+    input_ids: Option<Tensor<2, Int>>,
+    inputs_embeds: Option<Tensor<3>>,
+    hidden_size: usize,
+    model: &str,
+) -> Result<Tensor<3>, ForwardError> {
+    let model = || model.to_owned();
+    if input_ids.is_some() {
+        let because = ": the model around it embeds tokens";
+        return Err(ForwardError::Unused { model: model(), name: "input_ids", because });
+    }
+    let embeds = inputs_embeds.ok_or_else(|| ForwardError::Absent {
+        model: model(),
+        name: "inputs_embeds",
+        because: ": it has no embedding of its own",
+    })?;
+    check_embeds(&embeds, hidden_size)?;
+    Ok(embeds)
+}
+
+fn check_embeds(embeds: &Tensor<3>, hidden_size: usize) -> Result<(), ForwardError> {
+    match embeds.dims() {
+        [batch, seq, size] if batch > 0 && seq > 0 && size == hidden_size => Ok(()),
+        found => Err(ForwardError::Shape {
+            name: "inputs_embeds",
+            found: found.to_vec(),
+            expected: format!("[batch, seq, {hidden_size}], none of them zero"),
+        }),
     }
 }
 

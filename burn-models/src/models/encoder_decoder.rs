@@ -1,5 +1,5 @@
-use super::Tower;
 use super::tower::declared_keys;
+use super::{Model, Tower};
 use crate::config::{ModelConfig, TokenIds};
 use crate::error::ForwardError;
 use crate::inputs::{Labels, Seq2SeqInputs, TextInputs};
@@ -35,6 +35,28 @@ pub trait EncoderDecoder: PreTrainedModel<Config: ModelConfig + ConfigDefaults> 
     /// Which positions of what the encoder gives are padding, `[batch, source]`, by what it reads.
     fn source_mask(source: &<Self::Encoder as Tower>::Inputs) -> Option<Tensor<2, Int>>;
 
+    /// What the encoder is given: by default what the caller gave. A model that keeps the embedding beside both parts
+    /// embeds the tokens here.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs do not fit the embedding.
+    fn for_encoder(
+        &self,
+        source: <Self::Encoder as Tower>::Inputs,
+    ) -> Result<<Self::Encoder as Tower>::Inputs, ForwardError> {
+        Ok(source)
+    }
+
+    /// The same for the decoder.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_encoder`](Self::for_encoder).
+    fn for_decoder(&self, decoder: TextInputs) -> Result<TextInputs, ForwardError> {
+        Ok(decoder)
+    }
+
     /// The token that the decoder begins with, as the model's config says.
     fn decoder_start_token_id(&self) -> Option<i64>;
 
@@ -46,7 +68,11 @@ pub trait EncoderDecoder: PreTrainedModel<Config: ModelConfig + ConfigDefaults> 
 }
 
 /// An encoder and a decoder with a language model head, which can generate text.
-pub trait Seq2SeqLM: EncoderDecoder {
+pub trait Seq2SeqLM: EncoderDecoder + Model {
+    /// Whether every text that the decoder is given begins with the start token, which is put in front where no text of a
+    /// batch has it. Where prompts have other beginnings, it is not.
+    const BEGINS_WITH_START: bool = true;
+
     /// As the model's own `forward`.
     ///
     /// # Errors
@@ -82,12 +108,13 @@ pub(crate) fn encode_decode<M: EncoderDecoder>(
         decoder.input_ids = Some(moved_right(model, decoder.labels.as_ref())?);
     }
     decoder.labels = None;
+    let decoder = model.for_decoder(decoder)?;
     let (encoded, mask, request, last_hidden_state) = match (source, encoder_last_hidden_state) {
         (Some(source), None) => {
             let parts = [encoder_part::<M>(), decoder_part::<M>()];
             let [of_encoder, of_decoder] = kwargs.split(M::CLASS_NAME, config, &parts)?;
             let mask = encoder_attention_mask.or_else(|| M::source_mask(&source));
-            let encoded = model.encoder().run_tower(source, &of_encoder)?;
+            let encoded = model.encoder().run_tower(model.for_encoder(source)?, &of_encoder)?;
             let last_hidden_state = encoded.last_hidden_state().clone();
             (Some(encoded), mask, of_decoder, last_hidden_state)
         }
@@ -176,29 +203,42 @@ impl ScoredTokens {
     }
 }
 
-/// The tokens that a decoder reads to answer with `labels`: the start token, then all labels but the last, with padding
-/// where none is expected.
+/// The tokens that a decoder reads to answer with `labels`.
 fn moved_right<M: EncoderDecoder>(model: &M, labels: Option<&Labels>) -> Result<Tensor<2, Int>, ForwardError> {
+    match labels {
+        Some(Labels::Tokens(labels)) => begun_with(model, labels),
+        _ => Err(ForwardError::Absent {
+            model: model.config().general().model_type.clone(),
+            name: "decoder_input_ids",
+            because: ": there are no tokens as `labels` either",
+        }),
+    }
+}
+
+/// The start token, then all of `tokens` but the last, with padding where none is expected.
+pub(crate) fn begun_with<M: EncoderDecoder>(
+    model: &M,
+    tokens: &Tensor<2, Int>,
+) -> Result<Tensor<2, Int>, ForwardError> {
     let model_type = || model.config().general().model_type.clone();
     let absent = |name, because| ForwardError::Absent { model: model_type(), name, because };
-    let Some(Labels::Tokens(labels)) = labels else {
-        return Err(absent("decoder_input_ids", ": there are no tokens as `labels` either"));
-    };
     let start = model.decoder_start_token_id();
-    let start = start.ok_or_else(|| absent("decoder_start_token_id", " in the config, to read `labels`"))?;
-    let pad = model.pad_token_id().ok_or_else(|| absent("pad_token_id", " in the config, to read `labels`"))?;
-    let [batch, seq] = labels.dims();
-    let labels = labels.clone().mask_fill(labels.clone().equal_scalar(IGNORED), pad);
-    let first = Tensor::full([batch, 1], start, (&labels.device(), labels.dtype()));
+    let start =
+        start.ok_or_else(|| absent("decoder_start_token_id", " in the config, to begin the decoder's tokens"))?;
+    let pad = model.pad_token_id().ok_or_else(|| absent("pad_token_id", " in the config, for the decoder's tokens"))?;
+    let [batch, seq] = tokens.dims();
+    let tokens = tokens.clone().mask_fill(tokens.clone().equal_scalar(IGNORED), pad);
+    let first = Tensor::full([batch, 1], start, (&tokens.device(), tokens.dtype()));
     Ok(match seq {
         0 | 1 => first,
-        _ => Tensor::cat(vec![first, labels.slice_dim(1, 0..seq - 1)], 1),
+        _ => Tensor::cat(vec![first, tokens.slice_dim(1, 0..seq - 1)], 1),
     })
 }
 
 /// Makes a struct an [`EncoderDecoder`] that loads, saves, and is known by its class: one with a `new` and a `forward`.
 ///
-/// Given are the paths of its config and of both parts, and how the mask of the source is found.
+/// Given are the paths of its config and of both parts, and how the mask of the source is found; and the path of the
+/// embedding, if it lies beside the parts and not in them. A part may then have one of its own all the same.
 macro_rules! encoder_decoder {
     (
         $model:ident($config_type:ident at $($config:ident).+) => $output:ty;
@@ -208,6 +248,7 @@ macro_rules! encoder_decoder {
         is_base: $is_base:literal,
         inputs: $names:expr,
         source_mask: |$source:ident| $mask:expr
+        $(, embedding: $($table:ident).+)?
         $(, generates: $generates:ident)?
         $(, pretrained: { $($pretrained:item)* })?
     ) => {
@@ -244,6 +285,18 @@ macro_rules! encoder_decoder {
             ) -> Option<burn::tensor::Tensor<2, burn::tensor::Int>> {
                 $mask
             }
+
+            $(
+                fn for_encoder(&self, source: $crate::TextInputs) -> Result<$crate::TextInputs, $crate::ForwardError> {
+                    let own = $crate::models::EncoderDecoder::encoder(self).embed_tokens.as_ref();
+                    $crate::layers::embedded(source, own.unwrap_or(&self.$($table).+))
+                }
+
+                fn for_decoder(&self, decoder: $crate::TextInputs) -> Result<$crate::TextInputs, $crate::ForwardError> {
+                    let own = $crate::models::EncoderDecoder::decoder(self).embed_tokens.as_ref();
+                    $crate::layers::embedded(decoder, own.unwrap_or(&self.$($table).+))
+                }
+            )?
 
             fn decoder_start_token_id(&self) -> Option<i64> {
                 self.$($config).+.decoder_start_token_id
@@ -295,8 +348,10 @@ pub(crate) use encoder_decoder;
 
 /// What a language model head over an [`EncoderDecoder`] does beside its `forward`: it generates.
 macro_rules! seq2seq_lm {
-    ($head:ident: $source:ty) => {
+    ($head:ident: $source:ty $(, begins_with_start: $begins:literal)?) => {
         impl $crate::models::Seq2SeqLM for $head {
+            $(const BEGINS_WITH_START: bool = $begins;)?
+
             fn forward_seq2seq(
                 &self,
                 inputs: $crate::Seq2SeqInputs<$source>,

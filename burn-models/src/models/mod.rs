@@ -10,9 +10,11 @@
 mod base;
 mod causal_lm;
 mod classifier;
+mod composite;
 mod decoder;
 mod decoder_model;
 mod encoder_decoder;
+mod image_features;
 mod model;
 mod tower;
 
@@ -20,16 +22,19 @@ pub use base::BaseModel;
 pub use causal_lm::CausalLM;
 pub use decoder::Decoder;
 pub use encoder_decoder::{EncoderDecoder, Seq2SeqLM};
+pub use image_features::{FeatureLayers, image_features, placed_features};
 pub use model::Model;
 pub use tower::Tower;
 
 pub(crate) use base::{base_model, decoder_class};
 pub(crate) use causal_lm::{causal_lm, forward_causal, forward_moe_causal};
 pub(crate) use classifier::{forward_classifier, forward_moe_classifier, sequence_classifier};
+pub(crate) use composite::composite;
 pub(crate) use decoder::decoder_with_head;
 pub(crate) use decoder_model::decoder_model;
 pub(crate) use encoder_decoder::{
-    ScoredTokens, encode_decode, encoder_decoder, encoder_decoder_keys, encoder_decoder_plan, score_tokens, seq2seq_lm,
+    ScoredTokens, begun_with, encode_decode, encoder_decoder, encoder_decoder_keys, encoder_decoder_plan, score_tokens,
+    seq2seq_lm,
 };
 pub(crate) use model::{base_tower, generate_any, model_head, no_encoder};
 pub(crate) use tower::{declared_keys, tower};

@@ -157,7 +157,7 @@ pub(crate) use base_tower;
 /// `forward`, and hands on with `pass_on` what its base model recorded.
 macro_rules! model_head {
     (
-        $head:ident { $base:ident: $model:ident }($config:ident): $inputs:ty => $output:ty;
+        $head:ident { $($base:ident).+: $model:ident }($config:ident): $inputs:ty => $output:ty;
         prefix: $prefix:literal,
         inputs: $names:expr
         $(, generates: $generates:ident)?
@@ -170,7 +170,7 @@ macro_rules! model_head {
             ///
             /// An unknown name is an error that lists the choices.
             pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
-                $crate::models::Tower::set_tower_attention(&mut self.$base, name)
+                $crate::models::Tower::set_tower_attention(&mut self.$($base).+, name)
             }
         }
 
@@ -184,7 +184,7 @@ macro_rules! model_head {
             }
 
             fn config(&self) -> &$config {
-                patching_core::weights::PreTrainedModel::config(&self.$base)
+                patching_core::weights::PreTrainedModel::config(&self.$($base).+)
             }
 
             $($($pretrained)*)?
@@ -200,7 +200,7 @@ macro_rules! model_head {
             }
 
             fn capture_plan(&self, kwargs: &ForwardKwargs) -> Result<patching_core::capture::CapturePlan, CaptureError> {
-                $crate::models::Tower::tower_plan(&self.$base, kwargs)
+                $crate::models::Tower::tower_plan(&self.$($base).+, kwargs)
             }
 
             fn recordable_keys() -> Vec<String> {
@@ -208,7 +208,7 @@ macro_rules! model_head {
             }
 
             fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
-                $crate::models::Tower::set_tower_attention(&mut self.$base, name)
+                $crate::models::Tower::set_tower_attention(&mut self.$($base).+, name)
             }
 
             $($crate::models::generate_any!($generates);)?

@@ -144,13 +144,14 @@ pub trait LanguageModelOutput: Clone + std::fmt::Debug {
 
 macro_rules! decoder_output {
     ($($output:ty),*) => { $(
-        impl DecoderOutput for $output {
-            fn take_cache(&mut self) -> Option<Cache> {
+        impl $crate::DecoderOutput for $output {
+            fn take_cache(&mut self) -> Option<$crate::layers::Cache> {
                 self.cache.take()
             }
         }
     )* };
 }
+pub(crate) use decoder_output;
 decoder_output!(
     BaseModelOutputWithPast,
     MoeModelOutputWithPast,
@@ -160,33 +161,34 @@ decoder_output!(
 
 macro_rules! language_model_output {
     ($($output:ty, $hidden_states:ident, $attentions:ident;)*) => { $(
-        impl LanguageModelOutput for $output {
-            fn logits(&self) -> &Tensor<3> {
+        impl $crate::LanguageModelOutput for $output {
+            fn logits(&self) -> &burn::tensor::Tensor<3> {
                 &self.logits
             }
 
-            fn loss(&self) -> Option<&Tensor<1>> {
+            fn loss(&self) -> Option<&burn::tensor::Tensor<1>> {
                 self.loss.as_ref()
             }
 
-            fn hidden_states(&self) -> &Captured<Tensor<3>> {
+            fn hidden_states(&self) -> &Captured<burn::tensor::Tensor<3>> {
                 &self.$hidden_states
             }
 
-            fn attentions(&self) -> &Captured<Tensor<4>> {
+            fn attentions(&self) -> &Captured<burn::tensor::Tensor<4>> {
                 &self.$attentions
             }
 
-            fn take_cache(&mut self) -> Option<Cache> {
+            fn take_cache(&mut self) -> Option<$crate::layers::Cache> {
                 self.cache.take()
             }
 
-            fn as_tuple(&self) -> OutputTuple {
-                self.to_tuple()
+            fn as_tuple(&self) -> patching_core::capture::OutputTuple {
+                patching_core::capture::ModelOutput::to_tuple(self)
             }
         }
     )* };
 }
+pub(crate) use language_model_output;
 language_model_output!(
     CausalLMOutputWithPast, hidden_states, attentions;
     CausalLMOutputWithCrossAttentions, hidden_states, attentions;

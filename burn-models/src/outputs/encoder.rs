@@ -1,3 +1,5 @@
+use crate::config::GeneralConfig;
+use crate::error::ForwardError;
 use crate::layers::Cache;
 use burn::tensor::Tensor;
 use patching_core::prelude::*;
@@ -24,6 +26,15 @@ pub struct BaseModelOutputWithPooling {
     pub hidden_states: Captured<Tensor<3>>,
     /// The attention weights of each layer, `[batch, heads, query, key]`.
     pub attentions: Captured<Tensor<4>>,
+}
+
+impl BaseModelOutputWithPooling {
+    /// What stands for a whole sequence, for a head that needs it.
+    pub(crate) fn pooled(&self, general: &GeneralConfig) -> Result<Tensor<2>, ForwardError> {
+        let because = ": the base model has no pooler";
+        let absent = || ForwardError::Absent { model: general.model_type.clone(), name: "pooler_output", because };
+        self.pooler_output.clone().ok_or_else(absent)
+    }
 }
 
 /// What a stack of layers gives that may look at what an encoder gave.
@@ -66,13 +77,14 @@ pub trait HiddenStateOutput: ModelOutput {
 
 macro_rules! hidden_state_output {
     ($($output:ty),*) => { $(
-        impl HiddenStateOutput for $output {
-            fn last_hidden_state(&self) -> &Tensor<3> {
+        impl $crate::HiddenStateOutput for $output {
+            fn last_hidden_state(&self) -> &burn::tensor::Tensor<3> {
                 &self.last_hidden_state
             }
         }
     )* };
 }
+pub(crate) use hidden_state_output;
 hidden_state_output!(
     super::BaseModelOutputWithPast,
     super::MoeModelOutputWithPast,

@@ -3,11 +3,15 @@
 mod decoder;
 mod encoder;
 mod heads;
+mod image;
 mod seq2seq;
 
 use crate::layers::Cache;
 use patching_core::capture::OutputValue;
 use patching_core::prelude::*;
+
+pub(crate) use decoder::{decoder_output, language_model_output};
+pub(crate) use encoder::hidden_state_output;
 
 pub use decoder::{
     BaseModelOutputWithPast, CausalLMOutputWithPast, DecoderOutput, LanguageModelOutput, MoeCausalLMOutputWithPast,
@@ -21,7 +25,10 @@ pub use heads::{
     BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions, ImageClassifierOutput, MaskedLMOutput,
     QuestionAnsweringModelOutput, SequenceClassifierOutput, TokenClassifierOutput,
 };
-pub use seq2seq::{Seq2SeqLMOutput, Seq2SeqModelOutput};
+pub use image::ImageOutputs;
+pub use seq2seq::{
+    Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput, Seq2SeqSequenceClassifierOutput,
+};
 
 #[diagnostic::do_not_recommend]
 impl OutputField for Cache {

@@ -124,7 +124,8 @@ fn greedy_text_is_the_reference_s() {
             let expected = case.expected("generate.safetensors");
             let new = expected["generated_ids"].shape()[1];
             for use_cache in [true, false] {
-                let mut config = GenerationConfig::greedy(new);
+                let mut config = GenerationConfig::from_pretrained(case.checkpoint()).expect("settings");
+                config.max_new_tokens = Some(new);
                 config.use_cache = use_cache;
                 let mut given = inputs(&case);
                 // a decoder that answers an encoder begins by itself

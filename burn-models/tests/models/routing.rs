@@ -327,7 +327,6 @@ fn a_panic_or_an_error_leaves_nothing() {
 /// Also where the run stops once the first layer's experts are recorded.
 #[test]
 fn early_exit_records_what_is_forced() {
-    use burn_models::models::BaseModel;
     let device = device();
     let case = Case::new("qwen2_moe");
     let model: Qwen2MoeForCausalLM = case.load(&device);
@@ -346,7 +345,6 @@ fn early_exit_records_what_is_forced() {
 /// A run that stops has checked the layers that ran, and only those.
 #[test]
 fn early_exit_checks_what_ran() {
-    use burn_models::models::BaseModel;
     let device = device();
     let case = Case::new("mixtral");
     let config = case.load::<MixtralForCausalLM>(&device).config().clone();

@@ -1,6 +1,7 @@
 use super::any_tensor::AnyTensor;
-use super::element::Value;
+use super::element::{Element, Value};
 use super::error::CaptureError;
+use super::kwargs::Keep;
 use super::selection::position;
 use std::any::{Any, TypeId, type_name};
 use std::sync::Arc;
@@ -90,8 +91,23 @@ impl<T> Captured<T> {
         self.entries.into_iter().map(|entry| entry.value).collect()
     }
 
+    /// Drops the values at the positions for which `is_wanted` is false; the length stays.
+    pub fn retain(&mut self, mut is_wanted: impl FnMut(usize) -> bool) {
+        self.entries.retain(|entry| is_wanted(entry.position));
+    }
+
     pub(crate) fn origin(&self) -> Option<Origin> {
         self.origin
+    }
+}
+
+impl<T: Element<Value = T>> Captured<T> {
+    /// The sequence as a request with `keep` would have kept it: for values that were computed with before they are
+    /// handed to the caller.
+    #[must_use]
+    pub fn kept(self, keep: Keep) -> Self {
+        let keep = |entry: Entry<T>| Some(Entry { value: entry.value.value(keep)?, ..entry });
+        Self { entries: self.entries.into_iter().filter_map(keep).collect(), ..self }
     }
 }
 

@@ -137,6 +137,14 @@ impl ForwardKwargs {
         self.keep
     }
 
+    /// The same with recorded values as they are, neither taken off the graph nor cast: for a call that computes with
+    /// what it records. What goes to the caller is [`kept`](super::Captured::kept) as was asked.
+    #[must_use]
+    pub fn as_they_are(mut self) -> Self {
+        self.keep = Keep::default();
+        self
+    }
+
     /// The same that asks for nothing to be recorded.
     pub(crate) fn without_outputs(&self) -> Self {
         Self { flags: BTreeMap::new(), expected: BTreeMap::new(), ..self.clone() }

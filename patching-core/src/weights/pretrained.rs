@@ -62,6 +62,13 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
         Vec::new()
     }
 
+    /// The config of the same model, but with a parameter of its own for the tensor `key` of an implied tie: for a
+    /// checkpoint that holds another value there, which a config may not tell. By default there is none, and such a
+    /// checkpoint is an error.
+    fn untied(_config: &Self::Config, _key: &str) -> Option<Self::Config> {
+        None
+    }
+
     /// How the model's own layers are laid out in a checkpoint; those of Burn are known without.
     fn layouts(_config: &Self::Config) -> LayoutRules {
         LayoutRules::default()
@@ -114,22 +121,30 @@ pub trait PreTrainedModel: Module + ModuleDisplay + 'static {
             config.set_experts_implementation(name).map_err(ConfigError::Unbuildable)?;
         }
         let patches = options.patches.clone().unwrap_or_else(get_patch_mapping);
-        let model = construct::<Self>(&config, device, &patches)?;
-        let patched = patches.report(&model);
         // these have been followed
         let options =
             LoadOptions { attn_implementation: None, patches: None, experts_implementation: None, ..options.clone() };
-        match model.load_weights_with(dir, &options) {
-            Ok((model, mut report)) => {
-                report.patches = patched;
-                Ok((model, report))
+        let mut ties = Self::implied_ties(&config).len();
+        loop {
+            let model = construct::<Self>(&config, device, &patches)?;
+            let patched = patches.report(&model);
+            match model.load_weights_with(&dir, &options) {
+                Ok((model, mut report)) => {
+                    report.patches = patched;
+                    return Ok((model, report));
+                }
+                // what was replaced may be why
+                Err(LoadError::Weights(mut report)) => {
+                    report.patches = patched;
+                    return Err(LoadError::Weights(report));
+                }
+                // another model, then; no parameter of this one was made yet
+                Err(LoadError::Untied { key, source_key }) => match Self::untied(&config, &key) {
+                    Some(untied) if ties > 0 => (config, ties) = (untied, ties - 1),
+                    _ => return Err(LoadError::Untied { key, source_key }),
+                },
+                Err(error) => return Err(error),
             }
-            // what was replaced may be why
-            Err(LoadError::Weights(mut report)) => {
-                report.patches = patched;
-                Err(LoadError::Weights(report))
-            }
-            Err(error) => Err(error),
         }
     }
 

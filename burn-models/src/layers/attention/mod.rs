@@ -1,9 +1,15 @@
 //! Attention: what every implementation is given, the two that come along, and the registry of all.
 
+#[cfg(feature = "flex")]
+mod bias;
 mod call;
 mod eager;
 mod interface;
 mod sdpa;
+#[cfg(feature = "flex")]
+mod tiled;
+#[cfg(all(test, feature = "flex"))]
+mod tiled_tests;
 
 pub use call::{
     Attention, AttentionOutput, AttentionShape, Extra, cross_attention, project, self_attention, self_attention_with,

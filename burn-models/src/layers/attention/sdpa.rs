@@ -4,7 +4,7 @@ use burn::tensor::module::attention;
 use burn::tensor::ops::AttentionModuleOptions;
 use burn::tensor::{DType, Device, Tensor};
 
-/// Burn's fused attention; where weights are wanted, the same by the formula.
+/// Burn's fused attention, and one of our own for f32 on burn-flex; where weights are wanted, the same by the formula.
 ///
 /// The formula also serves single queries, where there is nothing to fuse and a fused kernel would first copy the
 /// whole cache together, and devices where Burn's fused operation is the formula in disguise.
@@ -15,6 +15,10 @@ pub fn sdpa_attention(inputs: Attention) -> AttentionOutput {
     let is_too_narrow = inputs.mask.bias.is_some() && inputs.query.dtype() == DType::F16;
     if inputs.weights_wanted || queries == 1 || kernel == Kernel::None || is_too_narrow {
         return eager_attention(inputs);
+    }
+    #[cfg(feature = "flex")]
+    if is_flex(&inputs.query.device()) && super::tiled::is_for(&inputs) {
+        return (super::tiled::tiled_attention(inputs), None);
     }
     let [_, key_heads, _, _] = inputs.key.dims();
     let group = heads / key_heads.max(1);

@@ -1,9 +1,14 @@
 //! For each class of each family, a replacement that only calls its original, and can write back what that gave earlier.
 
 mod bert;
+mod clip;
 mod decoders;
 mod gpt2;
+mod llava;
+mod t5;
 pub mod tape;
+mod vit;
+mod whisper;
 
 use patching_core::patch::ReplacementClass;
 
@@ -35,5 +40,15 @@ pub(crate) use wrapper;
 
 /// The wrappers of all families, by the names of the classes that they are around.
 pub fn all() -> Vec<(&'static str, ReplacementClass)> {
-    [bert::wrappers(), decoders::wrappers(), gpt2::wrappers()].concat()
+    [
+        bert::wrappers(),
+        clip::wrappers(),
+        decoders::wrappers(),
+        gpt2::wrappers(),
+        llava::wrappers(),
+        t5::wrappers(),
+        vit::wrappers(),
+        whisper::wrappers(),
+    ]
+    .concat()
 }

@@ -3,6 +3,11 @@ use burn::nn::PaddingConfig1d;
 use burn::nn::conv::{Conv1d, Conv1dConfig, Conv2d, Conv2dConfig};
 use burn::tensor::{Device, Tensor};
 
+#[cfg(all(test, feature = "flex"))]
+mod tests;
+#[cfg(feature = "flex")]
+mod unfolded;
+
 /// A convolution over one dimension, `[inputs, outputs]` channels, with normally distributed weights of standard
 /// deviation `std` and, if wanted, a bias of zeros.
 pub fn new_conv1d(
@@ -38,11 +43,17 @@ pub fn new_patch_projection(channels: [usize; 2], patch: [usize; 2], bias: bool,
 
 /// Convolves over the last dimension.
 ///
+/// On burn-flex the windows are laid out as a matrix, which its matrix product takes on all threads.
+///
 /// # Shapes
 ///
 /// - `x`: `[batch, inputs, length]`
 /// - output: `[batch, outputs, (length + 2 * padding - kernel) / stride + 1]`
 pub fn conv1d(layer: &Conv1d, x: Tensor<3>) -> Tensor<3> {
+    #[cfg(feature = "flex")]
+    if let Some(windows) = unfolded::Windows::of(layer, &x) {
+        return unfolded::conv1d(layer, x, windows);
+    }
     layer.forward(x)
 }
 
@@ -53,5 +64,9 @@ pub fn conv1d(layer: &Conv1d, x: Tensor<3>) -> Tensor<3> {
 /// - `pixels`: `[batch, channels, height, width]`
 /// - output: `[batch, patches, hidden]`
 pub fn patch_projection(layer: &Conv2d, pixels: Tensor<4>) -> Tensor<3> {
+    #[cfg(feature = "flex")]
+    if unfolded::are_plain_patches(layer, &pixels) {
+        return unfolded::patch_projection(layer, pixels);
+    }
     layer.forward(pixels).flatten::<3>(2, 3).swap_dims(1, 2)
 }

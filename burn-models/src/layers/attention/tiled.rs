@@ -1,0 +1,282 @@
+//! Attention on burn-flex in tiles that stay in the caches.
+//!
+//! Burn's fused attention computes exponentials one at a time, and gives single heads of short sequences to its matrix
+//! product one by one. Here a tile of queries meets a block of keys at a time, with running maxima and sums, so that
+//! scores never leave the caches; heads of short sequences are taken together. Products are flex's own.
+
+use super::Attention;
+use super::bias::Bias;
+use crate::layers::memory::keep_for_results;
+use crate::layers::vector::{exp, widest};
+use burn::tensor::{DType, Tensor, TensorData};
+use rayon::prelude::*;
+
+/// Keys of a block.
+const KEYS: usize = 512;
+/// Queries of a tile, at most.
+const QUERIES: usize = 192;
+/// Multiplications of one call of a matrix product that flex keeps on the calling thread: of one matrix, and of
+/// several.
+const SINGLE: usize = 192 * 192 * 192 - 1;
+const SEVERAL: usize = 128 * 128 * 128 - 1;
+
+/// Numbers of a call.
+#[derive(Clone, Copy)]
+struct Sizes {
+    heads: usize,
+    /// Query heads for each key head.
+    group: usize,
+    queries: usize,
+    keys: usize,
+    size: usize,
+    value_size: usize,
+    scaling: f32,
+    is_causal: bool,
+}
+
+/// Heads and rows that are computed together, with the part of the output that is theirs.
+struct Unit<'a> {
+    batch: usize,
+    batches: usize,
+    query: usize,
+    queries: usize,
+    output: &'a mut [f32],
+}
+
+/// Whether all is of the type that this is for.
+pub(super) fn is_for(inputs: &Attention) -> bool {
+    let biases = [&inputs.mask.bias, &inputs.position_bias].into_iter().flatten();
+    let [_, heads, queries, size] = inputs.query.dims();
+    let [batch, key_heads, keys, value_size] = inputs.value.dims();
+    let mut types = biases.map(Tensor::dtype).chain([&inputs.query, &inputs.key, &inputs.value].map(Tensor::dtype));
+    let has_values = [batch, heads, queries, size, key_heads, keys, value_size].into_iter().all(|number| number > 0);
+    let has_order = !inputs.mask.is_causal || queries <= keys;
+    types.all(|dtype| dtype == DType::F32) && has_order && has_values && heads.is_multiple_of(key_heads)
+}
+
+/// `softmax(query * key^T * scaling + bias) * value`: `[batch, heads, queries, value size]`.
+pub(super) fn tiled_attention(inputs: Attention) -> Tensor<4> {
+    keep_for_results();
+    let device = inputs.query.device();
+    let [batch, heads, queries, size] = inputs.query.dims();
+    let [_, key_heads, keys, value_size] = inputs.value.dims();
+    let sizes = Sizes {
+        heads,
+        group: heads / key_heads,
+        queries,
+        keys,
+        size,
+        value_size,
+        scaling: inputs.scaling as f32,
+        is_causal: inputs.mask.is_causal && inputs.mask.bias.is_none(),
+    };
+    let biases: Vec<Bias> = [inputs.mask.bias, inputs.position_bias].into_iter().flatten().map(Bias::new).collect();
+    let mut output = vec![0.0; batch * queries * heads * value_size];
+    let compute = |unit: Unit| sizes.compute([&inputs.query, &inputs.key, &inputs.value], &biases, unit);
+    sizes.units(batch, &mut output).into_par_iter().with_max_len(1).for_each(compute);
+    // heads next to each other are what follows
+    let output = TensorData::new(output, [batch, queries, heads, value_size]);
+    Tensor::from_data(output, (&device, DType::F32)).swap_dims(1, 2)
+}
+
+impl Sizes {
+    /// Multiplications for a query.
+    fn width(&self) -> usize {
+        self.keys.min(KEYS) * self.size.max(self.value_size)
+    }
+
+    /// Some batches as a whole, or tiles of one.
+    fn units<'a>(&self, batch: usize, output: &'a mut [f32]) -> Vec<Unit<'a>> {
+        let threads = rayon::current_num_threads();
+        let row = self.heads * self.value_size;
+        let whole = self.heads * self.queries * self.width();
+        if self.is_whole() {
+            // as many as one call takes, unless threads would be left without any
+            let batches = (SEVERAL / whole.max(1)).min(batch.div_ceil(threads)).max(1);
+            let chunks = output.chunks_mut(batches * self.queries * row).enumerate();
+            let unit = |(index, output): (usize, &'a mut [f32])| Unit {
+                batch: index * batches,
+                batches: output.len() / (self.queries * row),
+                query: 0,
+                queries: self.queries,
+                output,
+            };
+            return chunks.map(unit).collect();
+        }
+        let most = (SINGLE / self.width()).clamp(1, QUERIES);
+        let tiles = self.queries.div_ceil(most).max((2 * threads).div_ceil(batch).min(self.queries.div_ceil(32)));
+        let tile = self.queries.div_ceil(tiles);
+        let tiles = |(batch, output): (usize, &'a mut [f32])| {
+            let chunks = output.chunks_mut(tile * row).enumerate();
+            let unit = move |(index, output): (usize, &'a mut [f32])| Unit {
+                batch,
+                batches: 1,
+                query: index * tile,
+                queries: output.len() / row,
+                output,
+            };
+            chunks.map(unit)
+        };
+        output.chunks_mut(self.queries * row).enumerate().flat_map(tiles).collect()
+    }
+
+    /// Whether a head's queries are one tile and its keys one block, and no keys are shared: then several heads can be
+    /// one call.
+    fn is_whole(&self) -> bool {
+        self.group == 1 && self.keys <= KEYS && self.queries <= QUERIES && self.queries * self.width() <= SEVERAL
+    }
+
+    fn compute(&self, [query, key, value]: [&Tensor<4>; 3], biases: &[Bias], unit: Unit) {
+        let Unit { batch, batches, query: first, queries, output } = unit;
+        let together = match self.is_whole() {
+            true => (SEVERAL / (batches * queries * self.width())).clamp(1, self.heads),
+            false => 1,
+        };
+        let batch_range = batch..batch + batches;
+        for head in (0..self.heads).step_by(together) {
+            let heads = together.min(self.heads - head);
+            let key_head = head / self.group;
+            let query = query.clone().slice([batch_range.clone(), head..head + heads, first..first + queries]);
+            let mut softmax = Running::new(batches * heads * queries, self.value_size);
+            for block in (0..self.keys).step_by(KEYS) {
+                let end = (block + KEYS).min(self.keys);
+                if self.is_causal && self.limit(first + queries - 1) <= block {
+                    break;
+                }
+                let part =
+                    |x: &Tensor<4>| x.clone().slice([batch_range.clone(), key_head..key_head + heads, block..end]);
+                let scores = query.clone().matmul(part(key).swap_dims(2, 3));
+                let place = |row: usize| {
+                    let (pair, query) = (row / queries, first + row % queries);
+                    [batch + pair / heads, head + pair % heads, query, block]
+                };
+                softmax.add(scores, part(value), |row, scores| self.prepare(place(row), biases, scores));
+            }
+            softmax.write(
+                |row| {
+                    let (pair, query) = (row / queries, row % queries);
+                    ((pair / heads * queries + query) * self.heads + head + pair % heads) * self.value_size
+                },
+                output,
+            );
+        }
+    }
+
+    /// How many keys a query may look at in causal order.
+    fn limit(&self, query: usize) -> usize {
+        (query + 1 + self.keys).saturating_sub(self.queries)
+    }
+
+    /// Scales the scores of a row and adds what is to be added; how many of them count.
+    #[inline(always)]
+    fn prepare(&self, place: [usize; 4], biases: &[Bias], scores: &mut [f32]) -> usize {
+        scores.iter_mut().for_each(|score| *score *= self.scaling);
+        for bias in biases {
+            bias.add_to(scores, place);
+        }
+        let [_, _, query, block] = place;
+        if self.is_causal { self.limit(query).saturating_sub(block).min(scores.len()) } else { scores.len() }
+    }
+}
+
+/// A softmax over blocks of columns, and its product with values, for some rows.
+struct Running {
+    maxima: Vec<f32>,
+    sums: Vec<f32>,
+    products: Vec<f32>,
+    width: usize,
+}
+
+impl Running {
+    fn new(rows: usize, width: usize) -> Self {
+        Self { maxima: vec![f32::NEG_INFINITY; rows], sums: vec![0.0; rows], products: Vec::new(), width }
+    }
+
+    /// Takes in a block: `prepare` gets a row's scores and says how many of them count.
+    fn add(&mut self, scores: Tensor<4>, values: Tensor<4>, prepare: impl Fn(usize, &mut [f32]) -> usize) {
+        let (device, [_, _, _, columns]) = (scores.device(), scores.dims());
+        let mut scores = scores.into_data();
+        let mut corrections = vec![0.0; self.maxima.len()];
+        {
+            let Ok(scores) = scores.as_mut_slice::<f32>() else { unreachable!("it was found to be f32") };
+            let rows = scores.chunks_exact_mut(columns).zip(&mut self.maxima).zip(&mut self.sums);
+            let rows = rows.zip(&mut corrections).enumerate();
+            widest(|| {
+                for (row, (((scores, maximum), sum), correction)) in rows {
+                    let count = prepare(row, scores);
+                    let (scores, rest) = scores.split_at_mut(count);
+                    let highest = largest(scores, *maximum);
+                    // so far nothing may have counted at all
+                    let base = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
+                    *correction = exp_or_zero(*maximum - base);
+                    *sum = *sum * *correction + exponentials(scores, base);
+                    *maximum = highest;
+                    rest.fill(0.0);
+                }
+            });
+        }
+        let product = Tensor::<4>::from_data(scores, (&device, DType::F32)).matmul(values).into_data();
+        if self.products.is_empty() {
+            let Ok(product) = product.try_into_vec::<f32>() else { unreachable!("it was found to be f32") };
+            self.products = product;
+            return;
+        }
+        let Ok(product) = product.as_slice::<f32>() else { unreachable!("it was found to be f32") };
+        let rows = self.products.chunks_exact_mut(self.width).zip(product.chunks_exact(self.width)).zip(corrections);
+        widest(|| {
+            for ((old, new), correction) in rows {
+                old.iter_mut().zip(new).for_each(|(old, new)| *old = *old * correction + new);
+            }
+        });
+    }
+
+    /// Divides by the sums and writes each row where `place` says.
+    fn write(&self, place: impl Fn(usize) -> usize, output: &mut [f32]) {
+        for ((row, product), sum) in self.products.chunks_exact(self.width).enumerate().zip(&self.sums) {
+            let start = place(row);
+            let scale = 1.0 / sum;
+            let output = &mut output[start..start + self.width];
+            output.iter_mut().zip(product).for_each(|(output, value)| *output = value * scale);
+        }
+    }
+}
+
+/// Lanes of a sum or maximum, so that it need not be in order.
+const LANES: usize = 32;
+
+#[inline(always)]
+fn largest(values: &[f32], start: f32) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [start; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane = larger(*lane, *value));
+    }
+    lanes.into_iter().chain(rest.iter().copied()).fold(start, larger)
+}
+
+/// Replaces values by `exp(value - highest)`; their sum.
+#[inline(always)]
+fn exponentials(values: &mut [f32], highest: f32) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let (chunks, rest) = values.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *value = exp_or_zero(*value - highest);
+            *lane += *value;
+        }
+    }
+    let mut sum = 0.0;
+    for value in rest {
+        *value = exp_or_zero(*value - highest);
+        sum += *value;
+    }
+    lanes.into_iter().fold(sum, |sum, lane| sum + lane)
+}
+
+/// `exp`, and nothing at all where that would not be a normal number: what is masked has no weight.
+#[inline(always)]
+fn exp_or_zero(x: f32) -> f32 {
+    let found = exp(x);
+    if x < -87.0 { 0.0 } else { found }
+}

@@ -1,0 +1,107 @@
+//! What the kernels for burn-flex have in common: loops in the widest vector instructions of the processor, shared
+//! among threads, and functions that the compiler can turn into such instructions.
+//!
+//! Products and sums are never fused, so results do not depend on the processor.
+
+use burn::tensor::{DType, Tensor};
+use rayon::prelude::*;
+
+/// Elements for each task: below it another thread costs more than it brings.
+pub(super) const CHUNK: usize = 16 * 1024;
+
+/// Runs `work`, compiled for the widest vectors that this processor has. What it calls has to be inlined.
+#[inline(always)]
+pub(super) fn widest<R>(work: impl FnOnce() -> R) -> R {
+    pulp::Arch::new().dispatch(work)
+}
+
+/// Applies `each` to every element of a tensor of f32, in place where it owns its values.
+#[inline(always)]
+pub(super) fn map<const D: usize>(x: Tensor<D>, each: impl Fn(f32) -> f32 + Sync) -> Tensor<D> {
+    let device = x.device();
+    let mut data = x.into_data();
+    let Ok(values) = data.as_mut_slice::<f32>() else { unreachable!("callers have looked") };
+    let chunk = |values: &mut [f32]| widest(|| values.iter_mut().for_each(|value| *value = each(*value)));
+    if values.len() <= CHUNK {
+        chunk(values);
+    } else {
+        values.par_chunks_mut(CHUNK).for_each(chunk);
+    }
+    Tensor::from_data(data, (&device, DType::F32))
+}
+
+/// `exp` to the last bit or two, without branches: `2^n * exp(r)` with `|r| <= ln 2 / 2`, and a polynomial for the
+/// second (coefficients of the minimax fit of degree 5 as in the Cephes library).
+#[inline(always)]
+pub(super) fn exp(x: f32) -> f32 {
+    /// Adding and subtracting it rounds to a whole number.
+    const ROUND: f32 = 12_582_912.0;
+    // ln 2 in two parts, so that the remainder keeps its digits
+    const LN2_HIGH: f32 = 0.693_359_4;
+    const LN2_LOW: f32 = -2.121_944_4e-4;
+    // beyond it the result would leave the range of f32
+    let x = x.clamp(-87.0, 88.0);
+    let n = (x * std::f32::consts::LOG2_E + ROUND) - ROUND;
+    let r = x - n * LN2_HIGH - n * LN2_LOW;
+    let mut p = 1.987_569_2e-4;
+    p = p * r + 1.398_2e-3;
+    p = p * r + 8.333_452e-3;
+    p = p * r + 4.166_579_6e-2;
+    p = p * r + 1.666_666_5e-1;
+    p = p * r + 0.5;
+    let fraction = p * r * r + r + 1.0;
+    // n is a whole number between -126 and 127
+    fraction * f32::from_bits(((n as i32 + 127) as u32) << 23)
+}
+
+/// The error function within 1.3e-7: a polynomial in the middle, `1 - exp(-x^2) * p(1 / (1 + |x| / 2))` outside
+/// (minimax fits made for this function).
+#[inline(always)]
+pub(super) fn erf(x: f32) -> f32 {
+    const MIDDLE: f32 = 0.9;
+    let square = x * x;
+    let mut p = -6.111_293_3e-4;
+    p = p * square + 5.016_228_6e-3;
+    p = p * square - 2.678_195_8e-2;
+    p = p * square + 1.128_223e-1;
+    p = p * square - 3.761_253_4e-1;
+    p = p * square + std::f32::consts::FRAC_2_SQRT_PI;
+    let middle = p * x;
+    let t = 1.0 / (1.0 + 0.5 * x.abs());
+    let mut q = -2.063_113_9e-1;
+    q = q * t + 5.633_164_6e-1;
+    q = q * t + 2.313_869e-2;
+    q = q * t + 3.446_945e-1;
+    q = q * t + 2.751_394_5e-1;
+    let outside = (1.0 - q * t * exp(-square)).copysign(x);
+    if x.abs() < MIDDLE { middle } else { outside }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Device;
+
+    #[test]
+    fn erf_is_burns() {
+        let steps: Vec<f32> = (-70_000..70_000).map(|step| step as f32 * 1e-4).collect();
+        let expected = Tensor::<1>::from_data(steps.as_slice(), &Device::flex()).cast(DType::F64).erf().into_data();
+        for (x, expected) in steps.into_iter().zip(expected.iter::<f64>()) {
+            assert!((f64::from(erf(x)) - expected).abs() < 2e-7, "erf({x}) is {}, not {expected}", erf(x));
+        }
+    }
+
+    #[test]
+    fn exp_is_the_librarys() {
+        for x in (-86_999..88_000).map(|step| step as f32 * 1e-3) {
+            let expected = f64::from(x).exp();
+            assert!((f64::from(exp(x)) - expected).abs() < 3e-7 * expected, "exp({x}) is {}, not {expected}", exp(x));
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_stays_none() {
+        assert!(exp(f32::NAN).is_nan() && erf(f32::NAN).is_nan());
+        assert_eq!([erf(f32::INFINITY), erf(f32::NEG_INFINITY), erf(0.0)], [1.0, -1.0, 0.0]);
+    }
+}

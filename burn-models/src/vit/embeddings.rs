@@ -1,0 +1,76 @@
+use super::ViTConfig;
+use crate::layers::{PatchGrid, new_patch_projection, patch_projection, stretched_positions};
+use burn::module::{Initializer, Module, Param};
+use burn::nn::conv::Conv2d;
+use burn::tensor::{Int, Tensor};
+use patching_core::prelude::*;
+
+/// Where patches become vectors.
+#[derive(Module, Debug)]
+pub struct ViTPatchEmbeddings {
+    /// `[hidden, channels, height, width]`
+    pub projection: Conv2d,
+}
+
+#[module_class]
+impl ViTPatchEmbeddings {
+    /// Fresh parameters.
+    pub fn new(config: &ViTConfig, init: &Init) -> Self {
+        let (grid, std) = (config.grid(), config.initializer_range);
+        let channels = [grid.channels, config.hidden_size];
+        Self { projection: new_patch_projection(channels, grid.patch, true, std, init.device()) }
+    }
+
+    /// Images `[batch, channels, height, width]` to `[batch, patches, hidden]`.
+    pub fn forward(&self, pixel_values: Tensor<4>) -> Tensor<3> {
+        patch_projection(&self.projection, pixel_values)
+    }
+}
+
+/// Where images become vectors, one for each patch after one for the whole image.
+#[derive(Module, Debug)]
+pub struct ViTEmbeddings {
+    /// `[1, 1, hidden]`
+    pub cls_token: Param<Tensor<3>>,
+    /// What stands for a patch that is hidden, `[1, 1, hidden]`; none in a model that sees all.
+    pub mask_token: Option<Param<Tensor<3>>>,
+    /// Where patches become vectors.
+    pub patch_embeddings: Slot<ViTPatchEmbeddings>,
+    /// `[1, 1 + patches, hidden]`
+    pub position_embeddings: Param<Tensor<3>>,
+    #[module(skip)]
+    grid: PatchGrid,
+}
+
+#[module_class]
+impl ViTEmbeddings {
+    /// Fresh parameters.
+    pub fn new(config: &ViTConfig, use_mask_token: bool, init: &Init) -> Self {
+        let (grid, size) = (config.grid(), config.hidden_size);
+        let normal = Initializer::Normal { mean: 0.0, std: config.initializer_range };
+        Self {
+            cls_token: normal.init([1, 1, size], init.device()),
+            mask_token: use_mask_token.then(|| Initializer::Zeros.init([1, 1, size], init.device())),
+            patch_embeddings: ViTPatchEmbeddings::slot(config, init),
+            position_embeddings: normal.init([1, 1 + grid.patches(), size], init.device()),
+            grid,
+        }
+    }
+
+    /// Images `[batch, channels, height, width]` to `[batch, 1 + patches, hidden]`; patches that are not zero in
+    /// `bool_masked_pos`, `[batch, patches]`, are hidden if there is something to stand for them. The positions are
+    /// stretched to images of another size.
+    pub fn forward(&self, pixel_values: Tensor<4>, bool_masked_pos: Option<Tensor<2, Int>>) -> Tensor<3> {
+        let found = self.grid.of_images(&pixel_values);
+        let mut patches = self.patch_embeddings.forward(pixel_values);
+        let [batch, count, size] = patches.dims();
+        if let (Some(hidden), Some(token)) = (bool_masked_pos, &self.mask_token) {
+            let hidden = hidden.not_equal_scalar(0).unsqueeze_dim::<3>(2).expand([batch, count, size]);
+            patches = patches.mask_where(hidden, token.val().expand([batch, count, size]));
+        }
+        let whole = self.cls_token.val().expand([batch, 1, size]);
+        let positions = self.position_embeddings.val().squeeze_dim::<2>(0);
+        let positions = stretched_positions(positions, self.grid.trained(), found);
+        Tensor::cat(vec![whole, patches], 1) + positions.unsqueeze()
+    }
+}

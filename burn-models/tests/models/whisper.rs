@@ -1,0 +1,357 @@
+//! What only Whisper does: how its decoder begins, times, languages, long sounds, and its other heads.
+
+use crate::support::{Case, TOLERANCE, assert_close, device, tensors};
+use burn::module::{Module, Param};
+use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn_models::generation::{GenerateError, GenerationConfig};
+use burn_models::whisper::{
+    WhisperConfig, WhisperDecoder, WhisperEncoder, WhisperForAudioClassification, WhisperForCausalLM,
+    WhisperForConditionalGeneration, WhisperModel,
+};
+use burn_models::{ForwardError, Seq2SeqInputs, SpeechInputs, TextInputs};
+use patching_core::prelude::*;
+use patching_core::weights::LoadOptions;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What the reference gave, by [`whisper.py`](../fixtures/whisper.py).
+fn speech() -> Value {
+    let path = Case::new("whisper").folder().join("speech.json");
+    serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON")
+}
+
+fn config(settings: &Value) -> GenerationConfig {
+    serde_json::from_value(settings.clone()).expect("settings")
+}
+
+fn model(case: &str) -> WhisperForConditionalGeneration {
+    WhisperForConditionalGeneration::from_pretrained(folder(case), &device()).expect("loads")
+}
+
+fn folder(case: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(case)
+}
+
+fn floats<const D: usize>(data: &TensorData) -> Tensor<D> {
+    Tensor::from_data(data.clone(), (&device(), DType::F32))
+}
+
+fn ints<const D: usize>(data: &TensorData) -> Tensor<D, Int> {
+    Tensor::from_data(data.clone(), (&device(), DType::I64))
+}
+
+fn inputs(case: &str) -> BTreeMap<String, TensorData> {
+    tensors(&folder(case).join("inputs.safetensors"))
+}
+
+fn features(case: &str) -> Tensor<3> {
+    floats(&inputs(case)["input_features"])
+}
+
+fn rows(tokens: &Tensor<2, Int>) -> Vec<Vec<i64>> {
+    let [_, columns] = tokens.dims();
+    let all: Vec<i64> = tokens.to_data().iter::<i64>().collect();
+    all.chunks(columns).map(<[i64]>::to_vec).collect()
+}
+
+#[test]
+fn short_sounds_are_written_down_as_in_the_reference() {
+    let model = model("whisper");
+    let record = speech();
+    for (name, case) in record["short"].as_object().expect("an object") {
+        let expected: Vec<Vec<i64>> = serde_json::from_value(case["sequences"].clone()).expect("tokens");
+        // what the encoder records decides whether it runs before the first step
+        for kwargs in [ForwardKwargs::new(), ForwardKwargs::new().output_attentions(true)] {
+            let found = model.generate(features("whisper"), &config(&case["settings"]), &kwargs);
+            let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(rows(&found.sequences), expected, "{name}");
+            for (step, output) in found.steps.iter().enumerate() {
+                let queries = if step == 0 { found.prompt_length } else { 1 };
+                assert_eq!(output.cross_attentions.at(-1).expect("recorded").dims(), [2, 2, queries, 12], "{name}");
+                assert_eq!(output.encoder_attentions.len(), if step == 0 { 2 } else { 0 }, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_language_is_heard() {
+    let model = model("whisper");
+    let record = speech();
+    let expected: Vec<i64> = serde_json::from_value(record["languages"].clone()).expect("tokens");
+    let heard = config(&record["short"]["heard"]["settings"]);
+    let source = || Seq2SeqInputs::new(SpeechInputs::new(features("whisper")));
+    assert_eq!(model.detect_language(source(), &heard).expect("runs"), expected);
+    let states = model.model.encoder.forward(features("whisper"), &ForwardKwargs::new()).expect("runs");
+    let states = Seq2SeqInputs::encoded(states.last_hidden_state);
+    assert_eq!(model.detect_language(states, &heard).expect("runs"), expected);
+    let error = model.detect_language(source(), &GenerationConfig::default()).expect_err("no languages").to_string();
+    assert!(error.contains("`lang_to_id`"), "{error}");
+}
+
+#[test]
+fn long_sounds_are_written_down_part_by_part() {
+    let model = model("whisper");
+    let [one, other] = [0, 1].map(|row| features("whisper").slice_dim(0, row..row + 1));
+    let sound = Tensor::cat(vec![one.clone(), other, one], 2);
+    for (name, case) in speech()["long"].as_object().expect("an object") {
+        let frames = case["frames"].as_u64().expect("a number") as usize;
+        let sound = sound.clone().slice_dim(2, 0..frames);
+        let kwargs = ForwardKwargs::new().output("cross_attentions", true);
+        let found = model.transcribe(sound, &config(&case["settings"]), &kwargs.output_attentions(true));
+        let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let expected = case["segments"].as_array().expect("a list");
+        assert_eq!(found.segments.len(), expected.len(), "{name}");
+        for (segment, expected) in found.segments.iter().zip(expected) {
+            let tokens: Vec<i64> = serde_json::from_value(expected["tokens"].clone()).expect("tokens");
+            assert_eq!(segment.tokens, tokens, "{name}");
+            let times = [(segment.start, &expected["start"]), (segment.end, &expected["end"])];
+            for (found, expected) in times {
+                let expected = expected.as_f64().expect("a number");
+                assert!((found - expected).abs() < 1e-6, "{name}: {found} and {expected}");
+            }
+            let window = &found.windows[segment.window];
+            assert!(!window.output.steps.is_empty() && window.first_frame < frames, "{name}");
+        }
+        let all: Vec<i64> = found.segments.iter().flat_map(|segment| segment.tokens.clone()).collect();
+        assert_eq!(found.tokens(), all);
+    }
+}
+
+#[test]
+fn a_decoder_continues_a_prompt_of_the_caller() {
+    let model = model("whisper");
+    let plain = speech()["short"]["plain"]["sequences"].clone();
+    let plain: Vec<Vec<i64>> = serde_json::from_value(plain).expect("tokens");
+    let prompt: Vec<i64> = plain.iter().flat_map(|row| row[..4].to_vec()).collect();
+    let prompt = Tensor::<1, Int>::from_data(prompt.as_slice(), (&device(), DType::I64)).reshape([2, 4]);
+    let inputs = Seq2SeqInputs::new(SpeechInputs::new(features("whisper"))).decoder_input_ids(prompt);
+    // where languages are known, a prompt is taken as it is
+    let config = GenerationConfig {
+        extra: config(&speech()["short"]["german"]["settings"]).extra,
+        ..GenerationConfig::greedy(5)
+    };
+    let found = model.generate(inputs, &config, &ForwardKwargs::new()).expect("runs");
+    assert_eq!((rows(&found.sequences), found.prompt_length), (plain, 4));
+}
+
+#[test]
+fn lengths_are_bounded_by_positions() {
+    let model = model("whisper");
+    let generate = |settings: Value| {
+        let found = model.generate(features("whisper"), &config(&settings), &ForwardKwargs::new());
+        found.map(|found| found.sequences.dims()[1]).map_err(|error| error.to_string())
+    };
+    assert_eq!(generate(json!({"max_new_tokens": 23})), Ok(24));
+    let error = "a prompt of 1 tokens and 24 more, expected at most 24 together (`max_target_positions`)";
+    assert_eq!(generate(json!({"max_new_tokens": 24})), Err(error.to_owned()));
+    // the prompt does not count
+    assert_eq!(generate(json!({"max_length": 5})), Ok(6));
+    assert_eq!(generate(json!({"max_length": 500})), Ok(24));
+    assert_eq!(generate(json!({})), Ok(21));
+}
+
+#[test]
+fn settings_that_do_not_fit_are_errors() {
+    let model = model("whisper");
+    let error = |settings: Value| {
+        let found = model.generate(features("whisper"), &config(&settings), &ForwardKwargs::new());
+        found.map(drop).expect_err("does not fit").to_string()
+    };
+    let tables = speech()["short"]["heard"]["settings"].clone();
+    let with = |name: &str, value: Value| {
+        let mut settings = tables.clone();
+        settings[name] = value;
+        settings
+    };
+    for (settings, expected) in [
+        (json!({"is_multilingual": false, "language": "en"}), "`language` cannot be chosen"),
+        (json!({"is_multilingual": false, "task": "translate"}), "`task` cannot be chosen"),
+        (json!({"language": "en"}), "`language` needs `lang_to_id`"),
+        (json!({"task": "translate"}), "`task` needs `task_to_id`"),
+        (json!({"return_timestamps": true}), "`return_timestamps` needs `no_timestamps_token_id`"),
+        (json!({"no_speech_threshold": 0.6}), "`no_speech_threshold` is not supported"),
+        (json!({"condition_on_prev_tokens": true}), "`condition_on_prev_tokens` is not supported"),
+        (json!({"num_beams": 5}), "`num_beams` is 5"),
+        (with("language", json!("germann")), "did you mean `german`?"),
+        (with("language", json!(["en"])), "1 languages for a batch of 2"),
+        (with("task", json!("translated")), "did you mean `translate`?"),
+        (with("language", json!(7)), "`language` in the generation config"),
+        (json!({"no_timestamps_token_id": "x"}), "`no_timestamps_token_id` in the generation config"),
+        (json!({"forced_decoder_ids": [[1, 5], [3, 6]]}), "no token for place 2, but one for place 3"),
+        (json!({"lang_to_id": {"<|en|>": 99}}), "`lang_to_id` is 99"),
+        (json!({"forced_eos_token_id": 99, "max_new_tokens": 1}), "`forced_eos_token_id` is 99"),
+    ] {
+        let found = error(settings);
+        assert!(found.contains(expected), "{found}");
+    }
+    let long = Tensor::zeros([1, 8, 25], &device());
+    let long = model.generate(SpeechInputs::new(long), &GenerationConfig::greedy(1), &ForwardKwargs::new());
+    let long = long.map(drop).expect_err("too long").to_string();
+    assert_eq!(long, "25 frames, of which the model hears 24 at once: `transcribe` goes through longer ones");
+    let two = model.transcribe(features("whisper"), &config(&tables), &ForwardKwargs::new());
+    assert!(matches!(two, Err(GenerateError::Forward(ForwardError::Shape { .. }))));
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_errors() {
+    let model = model("whisper");
+    let kwargs = ForwardKwargs::new();
+    let ids = || Tensor::<2, Int>::from_data([[3], [3]], (&device(), DType::I64));
+    let forward = |features: Tensor<3>| {
+        let inputs = Seq2SeqInputs::new(SpeechInputs::new(features)).decoder_input_ids(ids());
+        model.forward(inputs, &kwargs).map(drop).map_err(|error| error.to_string())
+    };
+    for wrong in [[2, 8, 23], [2, 7, 24], [0, 8, 24], [2, 8, 25]] {
+        let error = forward(Tensor::zeros(wrong, &device())).expect_err("does not fit");
+        assert!(error.contains("expected [batch, 8, 24]"), "{error}");
+    }
+    let error = forward(features("whisper").cast(DType::F64)).expect_err("another type");
+    assert!(error.contains("`input_features` is F64"), "{error}");
+    let masked = Seq2SeqInputs::new(SpeechInputs::new(features("whisper")))
+        .decoder_input_ids(ids())
+        .encoder_attention_mask(Tensor::ones([2, 12], (&device(), DType::I64)));
+    let error = model.forward(masked, &kwargs).map(drop).expect_err("no mask").to_string();
+    assert_eq!(error, "`whisper` takes no `encoder_attention_mask`: silence is no padding");
+    let long = Tensor::<2, Int>::full([2, 25], 3, (&device(), DType::I64));
+    let long = Seq2SeqInputs::new(SpeechInputs::new(features("whisper"))).decoder_input_ids(long);
+    assert!(matches!(model.forward(long, &kwargs), Err(ForwardError::IndexOutOfRange { .. })));
+}
+
+#[test]
+fn the_encoder_hears_forwards_and_backwards_whatever_a_call_says() {
+    let encoder = model("whisper").model.encoder;
+    let run = |kwargs: ForwardKwargs| encoder.forward(features("whisper"), &kwargs).expect("runs").last_hidden_state;
+    let expected = run(ForwardKwargs::new()).to_data();
+    assert_eq!(run(ForwardKwargs::new().is_causal(true)).to_data(), expected);
+}
+
+#[test]
+fn positions_of_sounds_are_not_trained() {
+    let trained = |encoder: &WhisperEncoder| encoder.embed_positions.weight.is_require_grad();
+    let config = WhisperConfig { max_source_positions: 12, d_model: 24, ..WhisperConfig::default() };
+    assert!(!trained(&WhisperEncoder::new(&config, &Init::new(&device()))));
+    assert!(!trained(&model("whisper").model.encoder));
+}
+
+#[test]
+fn a_decoder_alone_is_a_language_model() {
+    let options = LoadOptions::new();
+    let (model, report) =
+        WhisperForCausalLM::from_pretrained_with(folder("whisper-untied"), &device(), &options).expect("loads");
+    assert!(report.missing.is_empty());
+    let expected = tensors(&folder("whisper-untied").join("decoder.safetensors"));
+    let ids = || ints::<2>(&inputs("whisper-untied")["decoder_input_ids"]);
+    let labels = || ints::<2>(&expected["labels"]);
+    let states = || floats::<3>(&expected["encoder_hidden_states"]);
+    let kwargs = ForwardKwargs::new().output_hidden_states(true).output_attentions(true).use_cache(false);
+    for (name, states) in [("alone", None), ("looking", Some(states()))] {
+        let inputs = TextInputs::new(ids()).labels(labels()).encoder_hidden_states(states);
+        let output = model.forward(inputs, &kwargs).expect("runs");
+        let close3 = |key: &str, found: &Tensor<3>| assert_close(key, found, &expected[key], TOLERANCE);
+        let close4 = |key: &str, found: &Tensor<4>| assert_close(key, found, &expected[key], TOLERANCE);
+        close3(&format!("{name}.logits"), &output.logits);
+        let loss = output.loss.as_ref().expect("labels were given");
+        assert_close(name, loss, &expected[&format!("{name}.loss")], TOLERANCE);
+        for (at, _, value) in output.hidden_states.iter() {
+            close3(&format!("{name}.hidden_states.{at}"), value);
+        }
+        for (at, _, value) in output.attentions.iter() {
+            close4(&format!("{name}.attentions.{at}"), value);
+        }
+        for (at, _, value) in output.cross_attentions.iter() {
+            close4(&format!("{name}.cross_attentions.{at}"), value);
+        }
+        let counts = [output.hidden_states.len(), output.attentions.len(), output.cross_attentions.iter().count()];
+        assert_eq!(counts, [3, 2, if name == "alone" { 0 } else { 2 }]);
+    }
+    // keys and values of what the encoder gave are made once, and looked at in every step
+    let generate = |use_cache| {
+        let config = GenerationConfig { use_cache, ..GenerationConfig::greedy(6) };
+        let inputs = TextInputs::new(ids()).encoder_hidden_states(states());
+        rows(&model.generate(inputs, &config, &ForwardKwargs::new()).expect("runs").sequences)
+    };
+    assert_eq!(generate(true), generate(false));
+}
+
+#[test]
+fn labels_of_the_whole_are_not_shifted() {
+    let expected = tensors(&folder("whisper-untied").join("decoder.safetensors"));
+    let labels = ints::<2>(&inputs("whisper-untied")["decoder_input_ids"]);
+    let inputs = Seq2SeqInputs::new(SpeechInputs::new(features("whisper-untied"))).labels(labels);
+    let output = model("whisper-untied").forward(inputs, &ForwardKwargs::new()).expect("runs");
+    assert_close("loss", &output.loss.expect("labels were given"), &expected["whole.loss"], TOLERANCE);
+}
+
+#[test]
+fn a_classifier_may_read_all_hidden_states() {
+    let expected = tensors(&folder("whisper-classes").join("weighted.safetensors"));
+    let mut config = WhisperConfig::from_pretrained(folder("whisper-classes")).expect("a config");
+    config.use_weighted_layer_sum = true;
+    let options = LoadOptions::new().allow_missing(true);
+    let model = WhisperForAudioClassification::new(&config, &Init::new(&device()));
+    let (mut model, _) = model.load_weights_with(folder("whisper-classes"), &options).expect("loads");
+    model.layer_weights = Some(Param::from_tensor(floats::<1>(&expected["layer_weights"])));
+    let inputs = SpeechInputs::new(features("whisper-classes")).labels(ints::<1>(&expected["labels"]));
+    let output = model.forward(inputs, &ForwardKwargs::new()).expect("runs");
+    assert_close("logits", &output.logits, &expected["logits"], TOLERANCE);
+    assert_close("loss", &output.loss.expect("labels were given"), &expected["loss"], TOLERANCE);
+    assert_eq!(output.hidden_states.len(), 4);
+    for (at, _, state) in output.hidden_states.iter() {
+        assert_close("hidden state", state, &expected[&format!("hidden_states.{at}")], TOLERANCE);
+    }
+}
+
+#[test]
+fn parts_are_loaded_out_of_the_whole() {
+    let whole = model("whisper").model;
+    let base = WhisperModel::from_pretrained(folder("whisper"), &device()).expect("loads");
+    assert_eq!(base.num_params(), whole.num_params());
+    let encoder = WhisperEncoder::from_pretrained(folder("whisper"), &device()).expect("loads");
+    assert_eq!(encoder.num_params(), whole.encoder.num_params());
+    let decoder = WhisperDecoder::from_pretrained(folder("whisper"), &device()).expect("loads");
+    assert_eq!(decoder.num_params(), whole.decoder.num_params());
+    let run = |encoder: &WhisperEncoder| encoder.forward(features("whisper"), &ForwardKwargs::new()).expect("runs");
+    assert_eq!(run(&encoder).last_hidden_state.to_data(), run(&whole.encoder).last_hidden_state.to_data());
+}
+
+#[test]
+fn configs_that_cannot_be_built_say_why() {
+    let check = |change: fn(&mut WhisperConfig)| {
+        let mut config = WhisperConfig::default();
+        change(&mut config);
+        config.validate().expect_err("cannot be built").to_string()
+    };
+    for (error, expected) in [
+        (
+            check(|config| config.encoder_attention_heads = 5),
+            "`d_model` is 384, expected a multiple of `encoder_attention_heads`",
+        ),
+        (check(|config| config.decoder_attention_heads = 7), "expected a multiple of `decoder_attention_heads`"),
+        (check(|config| config.decoder_attention_heads = 0), "`decoder_attention_heads` is 0"),
+        (check(|config| config.d_model = 0), "`d_model` is 0"),
+        (
+            check(|config| {
+                (config.d_model, config.encoder_attention_heads, config.decoder_attention_heads) = (33, 1, 1)
+            }),
+            "an even number",
+        ),
+        (check(|config| config.max_target_positions = 0), "`max_target_positions` is 0"),
+        (check(|config| config.decoder_layers = 9999), "`decoder_layers` is 9999"),
+        (check(|config| config.init_std = f64::NAN), "`init_std` is NaN"),
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn old_configs_name_sizes_otherwise() {
+    let old: WhisperConfig =
+        serde_json::from_value(json!({"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 3}))
+            .expect("a config");
+    assert_eq!((old.d_model, old.encoder_attention_heads, old.encoder_layers, old.decoder_layers), (64, 4, 3, 4));
+    // where both are there, both are kept
+    let both = json!({"d_model": 64, "num_hidden_layers": 3, "encoder_layers": 3, "architectures": ["X"], "model_type": "whisper"});
+    let both: WhisperConfig = serde_json::from_value(both).expect("a config");
+    assert_eq!(serde_json::to_value(&both).expect("JSON")["num_hidden_layers"], 3);
+}
