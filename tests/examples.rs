@@ -28,6 +28,7 @@ fn alone(run: fn() -> Result<(), Box<dyn Error>>) {
 }
 
 examples! {
+    #[cfg(feature = "text")] embed_and_rank: "../examples/embed_and_rank.rs",
     fused_qwen2_moe: "../examples/fused_qwen2_moe.rs",
     int8_mlp: "../examples/int8_mlp.rs",
     patched_model: "../examples/patched_model.rs",

@@ -6,6 +6,8 @@ mod attention;
 mod audio;
 #[path = "models/auto.rs"]
 mod auto;
+#[path = "models/bert.rs"]
+mod bert;
 #[path = "models/clip.rs"]
 mod clip;
 #[path = "models/composite.rs"]
@@ -21,6 +23,8 @@ mod experts;
 mod families;
 #[path = "models/generation.rs"]
 mod generation;
+#[path = "models/gpt2.rs"]
+mod gpt2;
 #[path = "models/heads.rs"]
 mod heads;
 #[path = "models/inputs.rs"]
