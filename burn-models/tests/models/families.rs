@@ -194,8 +194,11 @@ const FOLLOWERS: [&str; 1] = ["cross_attentions"];
 /// Everything that a model can record, or everything but `attentions` and what follows them.
 fn everything(model: &AnyModel, attentions: bool) -> ForwardKwargs {
     let keys = model.recordable_keys().into_iter().filter(|key| !FOLLOWERS.contains(&key.as_str()));
-    keys.filter(|key| attentions || key != "attentions")
-        .fold(ForwardKwargs::new(), |kwargs, key| kwargs.output(key, true))
+    keys.fold(ForwardKwargs::new(), |kwargs, key| {
+        // said, since a config may ask for them
+        let is_on = attentions || key != "attentions";
+        kwargs.output(key, is_on)
+    })
 }
 
 /// Nothing, whatever the config says.
