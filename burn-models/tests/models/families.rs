@@ -195,8 +195,9 @@ const FOLLOWERS: [&str; 1] = ["cross_attentions"];
 fn everything(model: &AnyModel, attentions: bool) -> ForwardKwargs {
     let keys = model.recordable_keys().into_iter().filter(|key| !FOLLOWERS.contains(&key.as_str()));
     keys.fold(ForwardKwargs::new(), |kwargs, key| {
-        let on = attentions || key != "attentions";
-        kwargs.output(key, on)
+        // said, since a config may ask for them
+        let is_on = attentions || key != "attentions";
+        kwargs.output(key, is_on)
     })
 }
 
