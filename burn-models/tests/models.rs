@@ -8,6 +8,8 @@ mod audio;
 mod auto;
 #[path = "models/configs.rs"]
 mod configs;
+#[path = "models/dinov2.rs"]
+mod dinov2;
 #[cfg(feature = "capture")]
 #[path = "models/dry_run.rs"]
 mod dry_run;
