@@ -6,6 +6,12 @@ mod attention;
 mod audio;
 #[path = "models/auto.rs"]
 mod auto;
+#[path = "models/bert.rs"]
+mod bert;
+#[path = "models/clip.rs"]
+mod clip;
+#[path = "models/composite.rs"]
+mod composite;
 #[path = "models/configs.rs"]
 mod configs;
 #[path = "models/dinov2.rs"]
@@ -19,10 +25,14 @@ mod experts;
 mod families;
 #[path = "models/generation.rs"]
 mod generation;
+#[path = "models/gpt2.rs"]
+mod gpt2;
 #[path = "models/heads.rs"]
 mod heads;
 #[path = "models/inputs.rs"]
 mod inputs;
+#[path = "models/llava.rs"]
+mod llava;
 #[path = "models/mixtures.rs"]
 mod mixtures;
 #[path = "models/parity.rs"]
@@ -39,9 +49,13 @@ mod replacements;
 #[path = "models/routing.rs"]
 mod routing;
 mod support;
+#[path = "models/t5.rs"]
+mod t5;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
 mod training;
+#[path = "models/vit.rs"]
+mod vit;
 #[cfg(feature = "wgpu")]
 #[path = "models/wgpu.rs"]
 mod wgpu;

@@ -6,6 +6,7 @@ use burn_models::{Labels, TextInputs};
 use patching_core::capture::{OutputTuple, OutputValue};
 use patching_core::prelude::*;
 use patching_core::weights::LoadOptions;
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -137,6 +138,47 @@ impl Case {
     pub fn strings(&self, key: &str) -> Vec<String> {
         serde_json::from_value(self.meta[key].clone()).expect("a list of strings")
     }
+}
+
+/// Floats of a fixture on a device.
+pub fn floats<const D: usize>(data: &TensorData, device: &Device) -> Tensor<D> {
+    Tensor::from_data(data.clone(), (device, DType::F32))
+}
+
+/// Integers of a fixture on a device.
+pub fn ints<const D: usize>(data: &TensorData, device: &Device) -> Tensor<D, Int> {
+    Tensor::from_data(data.clone(), (device, DType::I64))
+}
+
+/// A copy of a checkpoint with its tensors renamed: the key gives the name in the copy, or none to leave it out. Those
+/// in `more` come with it.
+pub fn renamed(
+    folder: &Path,
+    rename: impl Fn(&str) -> Option<String>,
+    more: &[(&str, TensorData)],
+) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::copy(folder.join("config.json"), dir.path().join("config.json")).expect("a config");
+    let bytes = std::fs::read(folder.join("model.safetensors")).expect("weights");
+    let file = SafeTensors::deserialize(&bytes).expect("valid weights");
+    let kept = file.tensors().into_iter().filter_map(|(name, view)| Some((rename(&name)?, view)));
+    let views = more.iter().map(|(name, data)| {
+        let view = TensorView::new(Dtype::I64, data.shape().to_vec(), data.as_bytes()).expect("whole");
+        ((*name).to_owned(), view)
+    });
+    let metadata = [("format".to_owned(), "pt".to_owned())].into();
+    let path = dir.path().join("model.safetensors");
+    safetensors::serialize_to_file(kept.chain(views), Some(metadata), &path).expect("written");
+    dir
+}
+
+/// The names of all tensors of a checkpoint.
+pub fn keys(folder: &Path) -> Vec<String> {
+    let bytes = std::fs::read(folder.join("model.safetensors")).expect("weights");
+    let file = SafeTensors::deserialize(&bytes).expect("valid weights");
+    let mut names: Vec<String> = file.names().into_iter().map(ToString::to_string).collect();
+    names.sort();
+    names
 }
 
 /// All tensors of a file.

@@ -216,8 +216,10 @@ impl CapturePlan {
         for (prefix, path, plan) in parts {
             for mut planned in plan.keys {
                 let in_field = |field: &&&str| field.strip_prefix(prefix) == Some(planned.key);
-                let field =
-                    O::KEYS.iter().find(in_field).or_else(|| O::KEYS.iter().find(|field| **field == planned.key));
+                // a nested output has all of its part's keys
+                let is_nested = prefix.ends_with('.');
+                let same = || O::KEYS.iter().find(|field| **field == planned.key && !is_nested);
+                let field = O::KEYS.iter().find(in_field).or_else(same);
                 planned.key = field.copied().unwrap_or_else(|| prefixed(prefix, planned.key));
                 for row in &mut planned.rows {
                     row.path = format!("{path}.{}", row.path).into();

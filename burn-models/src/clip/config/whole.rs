@@ -78,10 +78,9 @@ fn take_in<C: DeserializeOwned + Serialize>(
     let wrong = |error: serde_json::Error| format!("`{older}`: {error}");
     let config: C = serde_json::from_value(found).map_err(wrong)?;
     let Value::Object(complete) = serde_json::to_value(config).map_err(wrong)? else { return Ok(()) };
-    match fields.entry(part).or_insert_with(|| Value::Object(Map::new())) {
-        Value::Object(newer) => newer.extend(complete),
-        // left for the reader to refuse
-        _ => {}
+    // anything but an object is left for the reader to refuse
+    if let Value::Object(newer) = fields.entry(part).or_insert_with(|| Value::Object(Map::new())) {
+        newer.extend(complete);
     }
     Ok(())
 }
