@@ -14,6 +14,8 @@ mod clip;
 mod composite;
 #[path = "models/configs.rs"]
 mod configs;
+#[path = "models/dinov2.rs"]
+mod dinov2;
 #[cfg(feature = "capture")]
 #[path = "models/dry_run.rs"]
 mod dry_run;

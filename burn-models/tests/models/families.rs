@@ -15,8 +15,10 @@ use patching_core::weights::{LoadOptions, SaveOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Every folder with inputs and outputs of the reference.
+/// Every folder with inputs and outputs of the reference; of those, if `BURN_MODELS_CASES` is set, the ones whose names begin
+/// with it.
 fn cases() -> Vec<Case> {
+    let prefix = std::env::var("BURN_MODELS_CASES").unwrap_or_default();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let mut names: Vec<String> = std::fs::read_dir(&root)
         .expect("there are fixtures")
@@ -24,7 +26,9 @@ fn cases() -> Vec<Case> {
         .filter(|folder| folder.join("meta.json").exists() && folder.join("outputs.safetensors").exists())
         .map(|folder| folder.file_name().expect("a name").to_string_lossy().into_owned())
         .collect();
+    names.retain(|name| name.starts_with(&prefix));
     names.sort();
+    assert!(!names.is_empty(), "no fixture's name begins with `{prefix}`");
     names.into_iter().map(|name| Case::new(name.leak())).collect()
 }
 
