@@ -106,6 +106,7 @@ struct Decoding<'m, M: Seq2SeqLM> {
     state: Mutex<State<Source<M>>>,
 }
 
+#[allow(clippy::large_enum_variant, reason = "there is one for each text that is generated")]
 enum State<S> {
     /// What the encoder is to read.
     Unread(Box<Seq2SeqInputs<S>>),
