@@ -28,9 +28,11 @@ fn alone(run: fn() -> Result<(), Box<dyn Error>>) {
 }
 
 examples! {
+    #[cfg(feature = "text")] embed_and_rank: "../examples/embed_and_rank.rs",
     fused_qwen2_moe: "../examples/fused_qwen2_moe.rs",
     int8_mlp: "../examples/int8_mlp.rs",
     patched_model: "../examples/patched_model.rs",
     replaced_attention: "../examples/replaced_attention.rs",
     #[cfg(feature = "autodiff")] routing_replay: "../examples/routing_replay.rs",
+    #[cfg(feature = "text")] transcribe: "../examples/transcribe.rs",
 }

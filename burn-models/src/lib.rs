@@ -40,6 +40,7 @@ pub mod auto;
 pub mod bert;
 pub mod clip;
 pub mod config;
+pub mod dinov2;
 mod error;
 pub mod generation;
 pub mod gpt2;

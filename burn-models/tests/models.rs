@@ -6,10 +6,16 @@ mod attention;
 mod audio;
 #[path = "models/auto.rs"]
 mod auto;
+#[path = "models/bert.rs"]
+mod bert;
 #[path = "models/clip.rs"]
 mod clip;
+#[path = "models/composite.rs"]
+mod composite;
 #[path = "models/configs.rs"]
 mod configs;
+#[path = "models/dinov2.rs"]
+mod dinov2;
 #[cfg(feature = "capture")]
 #[path = "models/dry_run.rs"]
 mod dry_run;
@@ -19,6 +25,8 @@ mod experts;
 mod families;
 #[path = "models/generation.rs"]
 mod generation;
+#[path = "models/gpt2.rs"]
+mod gpt2;
 #[path = "models/heads.rs"]
 mod heads;
 #[path = "models/inputs.rs"]
@@ -41,6 +49,8 @@ mod replacements;
 #[path = "models/routing.rs"]
 mod routing;
 mod support;
+#[path = "models/t5.rs"]
+mod t5;
 #[cfg(feature = "autodiff")]
 #[path = "models/training.rs"]
 mod training;

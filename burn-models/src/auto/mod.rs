@@ -3,7 +3,7 @@
 //! | | the family | the head | inputs | output |
 //! | --- | --- | --- | --- | --- |
 //! | [`AnyModel`] | any: the checkpoint says | the checkpoint says, or a [`ModelClass`] | [`NamedInputs`] | a tuple of what is present |
-//! | [`AutoModel`] and its siblings | a decoder: the checkpoint says | the type says | [`TextInputs`](crate::TextInputs) | [`AutoModelOutput`], … |
+//! | [`AutoModel`] and its siblings | a text model: the checkpoint says | the type says | [`TextInputs`](crate::TextInputs) | [`AutoModelOutput`], … |
 //!
 //! Registered patches apply to all of them, or a set of patches that is given. What is loaded is a Burn module.
 //!

@@ -1,9 +1,9 @@
 use super::{AutoCausalLMOutput, AutoError, AutoModelOutput, AutoSequenceClassifierOutput, Family};
 use crate::config::{self, GeneralConfig, TokenIds};
 use crate::generation::{self, GenerateError, GenerateOutput, GenerationConfig, Step};
-use crate::models::{CausalLM, Decoder, Model, Tower};
+use crate::models::{CausalLM, HasTower, Model, Tower};
 use crate::{ForwardError, TextInputs};
-use crate::{llama, mistral, mixtral, qwen2, qwen2_moe, qwen3};
+use crate::{bert, gpt2, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3};
 use burn::module::Module;
 use burn::tensor::Device;
 use patching_core::capture::{AnyOutput, CapturePlan, Captures};
@@ -191,7 +191,7 @@ macro_rules! auto_model {
             ) -> Result<Captures<AnyOutput>, ForwardError> {
                 let inputs = inputs.into();
                 match self {
-                    $(Self::$family(model) => model.base().tower_captures(inputs, kwargs).map(Captures::of_any)),*
+                    $(Self::$family(model) => model.tower().tower_captures(inputs, kwargs).map(Captures::of_any)),*
                 }
             }
 
@@ -223,11 +223,13 @@ macro_rules! auto_model {
 }
 
 auto_model! {
-    /// A decoder of any family, without a head.
+    /// A text model of any family, without a head.
     ///
     /// Each variant holds the family's own class, for what only that has. The whole is a module as well, under the paths
     /// of what it holds: it can be searched for slots, moved to a device, trained and put into another module.
     AutoModel {
+        Bert(bert::BertModel),
+        Gpt2(gpt2::GPT2Model),
         Llama(llama::LlamaModel),
         Mistral(mistral::MistralModel),
         Mixtral(mixtral::MixtralModel),
@@ -240,6 +242,8 @@ auto_model! {
 auto_model! {
     /// A language model of any family; otherwise as [`AutoModel`].
     AutoModelForCausalLM {
+        Bert(bert::BertLMHeadModel),
+        Gpt2(gpt2::GPT2LMHeadModel),
         Llama(llama::LlamaForCausalLM),
         Mistral(mistral::MistralForCausalLM),
         Mixtral(mixtral::MixtralForCausalLM),
@@ -252,6 +256,8 @@ auto_model! {
 auto_model! {
     /// A classifier of sequences of any family; otherwise as [`AutoModel`].
     AutoModelForSequenceClassification {
+        Bert(bert::BertForSequenceClassification),
+        Gpt2(gpt2::GPT2ForSequenceClassification),
         Llama(llama::LlamaForSequenceClassification),
         Mistral(mistral::MistralForSequenceClassification),
         Mixtral(mixtral::MixtralForSequenceClassification),
@@ -265,6 +271,8 @@ auto_model! {
 macro_rules! each {
     ($auto:expr, $model:ident => $call:expr) => {
         match $auto {
+            Self::Bert($model) => $call,
+            Self::Gpt2($model) => $call,
             Self::Llama($model) => $call,
             Self::Mistral($model) => $call,
             Self::Mixtral($model) => $call,

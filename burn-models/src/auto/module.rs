@@ -68,7 +68,7 @@ macro_rules! module_of_variants {
 }
 
 module_of_variants! {
-    AutoModel { Llama, Mistral, Mixtral, Qwen2, Qwen2Moe, Qwen3 }
-    AutoModelForCausalLM { Llama, Mistral, Mixtral, Qwen2, Qwen2Moe, Qwen3 }
-    AutoModelForSequenceClassification { Llama, Mistral, Mixtral, Qwen2, Qwen2Moe, Qwen3 }
+    AutoModel { Bert, Gpt2, Llama, Mistral, Mixtral, Qwen2, Qwen2Moe, Qwen3 }
+    AutoModelForCausalLM { Bert, Gpt2, Llama, Mistral, Mixtral, Qwen2, Qwen2Moe, Qwen3 }
+    AutoModelForSequenceClassification { Bert, Gpt2, Llama, Mistral, Mixtral, Qwen2, Qwen2Moe, Qwen3 }
 }

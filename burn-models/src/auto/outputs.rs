@@ -1,107 +1,123 @@
 use crate::layers::Cache;
 use crate::{
-    BaseModelOutputWithPast, CausalLMOutputWithPast, LanguageModelOutput, MoeCausalLMOutputWithPast,
-    MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast, SequenceClassifierOutputWithPast,
+    BaseModelOutputWithPast, BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPoolingAndCrossAttentions,
+    CausalLMOutputWithCrossAttentions, CausalLMOutputWithPast, LanguageModelOutput, MoeCausalLMOutputWithPast,
+    MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast, SequenceClassifierOutput,
+    SequenceClassifierOutputWithPast,
 };
 use burn::tensor::{Int, Tensor};
 use patching_core::capture::OutputTuple;
 use patching_core::prelude::*;
 
-/// What only models with experts record.
-macro_rules! router_values {
-    ($($field:ident: $ty:ty, $field_doc:literal;)*) => {$(
-        #[doc = $field_doc]
-        pub fn $field(&self) -> Option<&Captured<$ty>> {
-            match self {
-                Self::Dense(_) => None,
-                Self::Moe(output) => Some(&output.$field),
-            }
-        }
-    )*};
+/// A field that only some outputs have.
+macro_rules! if_there {
+    ($output:ident.$field:ident: yes) => {
+        Some(&$output.$field)
+    };
+    ($output:ident.$field:ident: no) => {{
+        let _ = $output;
+        None
+    }};
 }
 
-/// An enum over the outputs that models of one kind give, with what all have alike.
+/// An enum over the outputs that models of one kind give, with what all have alike. Of each is said whether it has a
+/// cache, router values and cross-attentions.
 macro_rules! auto_output {
-    ($(#[$doc:meta])* $auto:ident { $dense:ty, $moe:ty } $($field:ident: $ty:ty, $field_doc:literal;)*) => {
+    (
+        $(#[$doc:meta])* $auto:ident {
+            $($(#[$variant_doc:meta])* $variant:ident($output:ty): cache $cache:ident, routers $routers:ident, cross $cross:ident;)*
+        }
+        $($field:ident: $ty:ty, $field_doc:literal;)*
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         #[allow(clippy::large_enum_variant, reason = "there is one for each call")]
         pub enum $auto {
-            /// Of one without experts.
-            Dense($dense),
-            /// Of one with mixtures of experts.
-            Moe($moe),
+            $($(#[$variant_doc])* $variant($output),)*
         }
 
         impl $auto {
-            $(
-                #[doc = $field_doc]
-                pub fn $field(&self) -> &$ty {
-                    match self {
-                        Self::Dense(output) => &output.$field,
-                        Self::Moe(output) => &output.$field,
-                    }
-                }
-            )*
+            auto_output!(@fields $($variant)*; $($field: $ty, $field_doc;)*);
 
-            router_values! {
-                router_logits: Tensor<2>, "The raw logits of each router, `[batch * seq, experts]`; `None` without experts.";
-                router_scores: Tensor<2>,
-                    "How much each chosen expert counts, `[batch * seq, top k]`; `None` without experts.";
-                router_indices: Tensor<2, Int>, "The experts chosen, `[batch * seq, top k]`; `None` without experts.";
+            /// The raw logits of each router, `[batch * seq, experts]`; `None` without experts.
+            pub fn router_logits(&self) -> Option<&Captured<Tensor<2>>> {
+                match self { $(Self::$variant(output) => if_there!(output.router_logits: $routers),)* }
+            }
+
+            /// How much each chosen expert counts, `[batch * seq, top k]`; `None` without experts.
+            pub fn router_scores(&self) -> Option<&Captured<Tensor<2>>> {
+                match self { $(Self::$variant(output) => if_there!(output.router_scores: $routers),)* }
+            }
+
+            /// The experts chosen, `[batch * seq, top k]`; `None` without experts.
+            pub fn router_indices(&self) -> Option<&Captured<Tensor<2, Int>>> {
+                match self { $(Self::$variant(output) => if_there!(output.router_indices: $routers),)* }
+            }
+
+            /// The weights of attention to what an encoder gave, `[batch, heads, query, source]`; `None` in families that
+            /// look at none.
+            pub fn cross_attentions(&self) -> Option<&Captured<Tensor<4>>> {
+                match self { $(Self::$variant(output) => if_there!(output.cross_attentions: $cross),)* }
             }
 
             /// What the model has seen, if that was to be kept.
             pub fn cache(&self) -> Option<&Cache> {
-                match self {
-                    Self::Dense(output) => output.cache.as_ref(),
-                    Self::Moe(output) => output.cache.as_ref(),
-                }
-            }
-
-            /// Takes what the model has seen, if that was to be kept.
-            pub fn take_cache(&mut self) -> Option<Cache> {
-                match self {
-                    Self::Dense(output) => output.cache.take(),
-                    Self::Moe(output) => output.cache.take(),
-                }
+                let cache: Option<&Option<Cache>> =
+                    match self { $(Self::$variant(output) => if_there!(output.cache: $cache),)* };
+                cache.and_then(Option::as_ref)
             }
 
             /// The fields that are present, in the reference's order.
             pub fn to_tuple(&self) -> OutputTuple {
-                match self {
-                    Self::Dense(output) => output.to_tuple(),
-                    Self::Moe(output) => output.to_tuple(),
-                }
+                match self { $(Self::$variant(output) => output.to_tuple(),)* }
             }
         }
 
-        impl From<$dense> for $auto {
-            fn from(output: $dense) -> Self {
-                Self::Dense(output)
+        $(impl From<$output> for $auto {
+            fn from(output: $output) -> Self {
+                Self::$variant(output)
             }
+        })*
+    };
+    (@fields $($variant:ident)*; ) => {};
+    (@fields $($variant:ident)*; $field:ident: $ty:ty, $field_doc:literal; $($rest:tt)*) => {
+        #[doc = $field_doc]
+        pub fn $field(&self) -> &$ty {
+            match self { $(Self::$variant(output) => &output.$field,)* }
         }
 
-        impl From<$moe> for $auto {
-            fn from(output: $moe) -> Self {
-                Self::Moe(output)
-            }
-        }
+        auto_output!(@fields $($variant)*; $($rest)*);
     };
 }
 
 auto_output! {
-    /// What a decoder of any family gives without a head.
-    AutoModelOutput { BaseModelOutputWithPast, MoeModelOutputWithPast }
-    last_hidden_state: Tensor<3>, "The hidden states after the final norm, `[batch, seq, hidden]`.";
+    /// What a text model of any family gives without a head.
+    AutoModelOutput {
+        /// Of a decoder without experts.
+        Dense(BaseModelOutputWithPast): cache yes, routers no, cross no;
+        /// Of one with mixtures of experts.
+        Moe(MoeModelOutputWithPast): cache yes, routers yes, cross no;
+        /// Of one that may look at what an encoder gave.
+        CrossAttending(BaseModelOutputWithPastAndCrossAttentions): cache yes, routers no, cross yes;
+        /// Of one with a pooler.
+        Pooled(BaseModelOutputWithPoolingAndCrossAttentions): cache yes, routers no, cross yes;
+    }
+    last_hidden_state: Tensor<3>, "The hidden states after the last layer and the final norm, `[batch, seq, hidden]`.";
     hidden_states: Captured<Tensor<3>>, "The input of the first layer and the output of each, `[batch, seq, hidden]`.";
     attentions: Captured<Tensor<4>>, "The attention weights of each layer, `[batch, heads, query, key]`.";
 }
 
 auto_output! {
     /// What a language model of any family gives.
-    AutoCausalLMOutput { CausalLMOutputWithPast, MoeCausalLMOutputWithPast }
+    AutoCausalLMOutput {
+        /// Of one without experts.
+        Dense(CausalLMOutputWithPast): cache yes, routers no, cross no;
+        /// Of one with mixtures of experts.
+        Moe(MoeCausalLMOutputWithPast): cache yes, routers yes, cross no;
+        /// Of one that may look at what an encoder gave.
+        CrossAttending(CausalLMOutputWithCrossAttentions): cache yes, routers no, cross yes;
+    }
     logits: Tensor<3>, "The scores of the next token, `[batch, positions kept, vocabulary]`.";
     loss: Option<Tensor<1>>, "The loss, `[1]`, if labels were given.";
     hidden_states: Captured<Tensor<3>>, "The input of the first layer and the output of each, `[batch, seq, hidden]`.";
@@ -110,19 +126,46 @@ auto_output! {
 
 auto_output! {
     /// What a classifier of sequences of any family gives.
-    AutoSequenceClassifierOutput { SequenceClassifierOutputWithPast, MoeSequenceClassifierOutputWithPast }
+    AutoSequenceClassifierOutput {
+        /// Of one without experts.
+        Dense(SequenceClassifierOutputWithPast): cache yes, routers no, cross no;
+        /// Of one with mixtures of experts.
+        Moe(MoeSequenceClassifierOutputWithPast): cache yes, routers yes, cross no;
+        /// Of an encoder, which keeps nothing.
+        Encoder(SequenceClassifierOutput): cache no, routers no, cross no;
+    }
     logits: Tensor<2>, "The scores of the labels, `[batch, labels]`.";
     loss: Option<Tensor<1>>, "The loss, `[1]`, if labels were given.";
     hidden_states: Captured<Tensor<3>>, "The input of the first layer and the output of each, `[batch, seq, hidden]`.";
     attentions: Captured<Tensor<4>>, "The attention weights of each layer, `[batch, heads, query, key]`.";
 }
 
+impl AutoModelOutput {
+    /// What stands for a whole sequence, `[batch, hidden]`, if the model has a pooler.
+    pub fn pooler_output(&self) -> Option<&Tensor<2>> {
+        match self {
+            Self::Pooled(output) => output.pooler_output.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Takes what the model has seen, if that was to be kept.
+    pub fn take_cache(&mut self) -> Option<Cache> {
+        match self {
+            Self::Dense(output) => output.cache.take(),
+            Self::Moe(output) => output.cache.take(),
+            Self::CrossAttending(output) => output.cache.take(),
+            Self::Pooled(output) => output.cache.take(),
+        }
+    }
+}
+
 impl AutoCausalLMOutput {
     /// How unevenly the experts are used, `[1]`, if there are some and the router logits of all layers were recorded.
     pub fn aux_loss(&self) -> Option<&Tensor<1>> {
         match self {
-            Self::Dense(_) => None,
             Self::Moe(output) => output.aux_loss.as_ref(),
+            _ => None,
         }
     }
 }
@@ -145,7 +188,11 @@ impl LanguageModelOutput for AutoCausalLMOutput {
     }
 
     fn take_cache(&mut self) -> Option<Cache> {
-        self.take_cache()
+        match self {
+            Self::Dense(output) => output.cache.take(),
+            Self::Moe(output) => output.cache.take(),
+            Self::CrossAttending(output) => output.cache.take(),
+        }
     }
 
     fn as_tuple(&self) -> OutputTuple {

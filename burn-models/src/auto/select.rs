@@ -3,7 +3,7 @@ use std::path::Path;
 
 macro_rules! families {
     ($($name:ident: $model_type:literal),* $(,)?) => {
-        /// The families of decoders, for the types that are enums over them.
+        /// The families of text models, for the types that are enums over them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Family {
@@ -23,6 +23,8 @@ macro_rules! families {
 }
 
 families!(
+    Bert: "bert",
+    Gpt2: "gpt2",
     Llama: "llama",
     Mistral: "mistral",
     Mixtral: "mixtral",
@@ -36,7 +38,7 @@ impl Family {
     ///
     /// # Errors
     ///
-    /// When the config cannot be read or names none that is known or that is no decoder.
+    /// When the config cannot be read or names none that is known or that is no text model.
     pub fn of(dir: impl AsRef<Path>) -> Result<Self, AutoError> {
         let found = ModelClass::family_of(dir)?;
         let family = Self::ALL.iter().find(|family| family.model_type() == found);

@@ -10,8 +10,12 @@ use std::path::Path;
 /// How many tokens are added if the config does not say.
 const DEFAULT_NEW_TOKENS: usize = 20;
 
-/// The largest `generation_config.json` that is read.
+/// The largest file that is read.
 const MAX_FILE: u64 = 1 << 20;
+
+/// What a model's config may say of generation.
+const OF_MODEL: [&str; 5] =
+    ["begin_suppress_tokens", "forced_bos_token_id", "forced_decoder_ids", "forced_eos_token_id", "suppress_tokens"];
 
 /// How text is generated; fields are named as in `generation_config.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,20 +115,23 @@ impl GenerationConfig {
         Self { do_sample: true, seed: Some(seed), ..Self::greedy(max_new_tokens) }
     }
 
-    /// Reads the folder's `generation_config.json`; without one, the defaults.
+    /// Reads the folder's `generation_config.json`; without one, what its `config.json` says of suppressed and forced
+    /// tokens, as older checkpoints have them there, and else the defaults.
     ///
     /// # Errors
     ///
     /// When the file is there, but cannot be read, is too large, or is not what it should be.
     pub fn from_pretrained(dir: impl AsRef<Path>) -> Result<Self, GenerateError> {
-        let path = dir.as_ref().join(Self::FILE_NAME);
-        let file = |problem: String| GenerateError::File { path: path.clone(), problem };
-        let text = match read_text(&path, MAX_FILE) {
-            Ok(text) => text,
-            Err(ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(GenerateError::Read(error)),
+        let own = dir.as_ref().join(Self::FILE_NAME);
+        let config: Self = match fields(&own)? {
+            Some(fields) => from_fields(&own, fields)?,
+            None => {
+                let of_model = dir.as_ref().join("config.json");
+                let mut fields = fields(&of_model)?.unwrap_or_default();
+                fields.retain(|name, _| OF_MODEL.contains(&name.as_str()));
+                from_fields(&of_model, fields)?
+            }
         };
-        let config: Self = serde_json::from_str(&text).map_err(|error| file(error.to_string()))?;
         config.check_numbers()?;
         Ok(config)
     }
@@ -185,4 +192,25 @@ impl GenerationConfig {
             (None, None) => Ok(DEFAULT_NEW_TOKENS),
         }
     }
+}
+
+/// The fields of a file, if it is there.
+fn fields(path: &Path) -> Result<Option<Map<String, Value>>, GenerateError> {
+    let text = match read_text(path, MAX_FILE) {
+        Ok(text) => text,
+        Err(ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(GenerateError::Read(error)),
+    };
+    let problem = |error: serde_json::Error| GenerateError::File { path: path.to_owned(), problem: error.to_string() };
+    serde_json::from_str(&text).map(Some).map_err(problem)
+}
+
+fn from_fields(path: &Path, fields: Map<String, Value>) -> Result<GenerationConfig, GenerateError> {
+    let mut track = serde_path_to_error::Track::new();
+    let fields = Value::Object(fields);
+    let config = GenerationConfig::deserialize(serde_path_to_error::Deserializer::new(fields, &mut track));
+    config.map_err(|error| {
+        let problem = format!("`{}`: {error}", track.path());
+        GenerateError::File { path: path.to_owned(), problem }
+    })
 }

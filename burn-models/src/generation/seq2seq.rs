@@ -106,11 +106,12 @@ struct Decoding<'m, M: Seq2SeqLM> {
     state: Mutex<State<Source<M>>>,
 }
 
+#[allow(clippy::large_enum_variant, reason = "there is one for each text that is generated")]
 enum State<S> {
     /// What the encoder is to read.
     Unread(Box<Seq2SeqInputs<S>>),
     /// What it gave, and which positions are padding.
-    Read(Tensor<3>, Option<Tensor<2, Int>>),
+    Read(Box<(Tensor<3>, Option<Tensor<2, Int>>)>),
     /// A call failed.
     Lost,
 }
@@ -130,7 +131,8 @@ impl<M: Seq2SeqLM> CausalLM for Decoding<'_, M> {
                 let mask = inputs.encoder_attention_mask.clone().or(mask);
                 (*inputs, kwargs.clone(), mask)
             }
-            State::Read(states, mask) => {
+            State::Read(read) => {
+                let (states, mask) = *read;
                 // what only the encoder records is in the output of the first step
                 (
                     Seq2SeqInputs::encoded(states).encoder_attention_mask(mask.clone()),
@@ -145,7 +147,7 @@ impl<M: Seq2SeqLM> CausalLM for Decoding<'_, M> {
         };
         let output = self.model.forward_seq2seq(inputs.decoder(decoder), &kwargs)?;
         if let Some(states) = &output.encoder_last_hidden_state {
-            *state = State::Read(states.clone(), mask);
+            *state = State::Read(Box::new((states.clone(), mask)));
         }
         Ok(output)
     }

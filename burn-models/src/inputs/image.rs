@@ -50,6 +50,28 @@ impl PixelInputs {
     pub(crate) fn refuse_masks(&self, general: &GeneralConfig) -> Result<(), ForwardError> {
         refused("bool_masked_pos", self.bool_masked_pos.is_some(), ": it has no embedding for hidden patches", general)
     }
+
+    /// Which of the `patches` patches of each image are hidden, `[batch, patches]`, if any are; for a model that has an
+    /// embedding for them if `can_hide`.
+    pub(crate) fn hidden_patches(
+        &self,
+        patches: usize,
+        can_hide: bool,
+        general: &GeneralConfig,
+    ) -> Result<Option<Tensor<2, Int>>, ForwardError> {
+        if !can_hide {
+            self.refuse_masks(general)?;
+        }
+        let [batch, ..] = self.pixel_values.dims();
+        match &self.bool_masked_pos {
+            Some(hidden) if hidden.dims() != [batch, patches] => Err(ForwardError::Shape {
+                name: "bool_masked_pos",
+                found: hidden.dims().to_vec(),
+                expected: format!("[{batch}, {patches}]: batch, and the patches of an image"),
+            }),
+            hidden => Ok(hidden.clone()),
+        }
+    }
 }
 
 fn refused(

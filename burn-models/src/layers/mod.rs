@@ -53,7 +53,7 @@ pub use mask::{AttentionMask, MaskRequest, eager_mask, sdpa_mask};
 pub use mlp::{gated_mlp, plain_mlp};
 pub use norm::rms_norm;
 pub use parameters::{float_dtype_of, matrix_of};
-pub use pixels::PatchGrid;
+pub use pixels::{PatchGrid, after_class_token, hide_patches};
 pub use positions::stretched_positions;
 pub use relative::RelativeBuckets;
 pub use rotary::{Rotary, apply_rotary, inverse_frequencies, rotary_tables};

@@ -1,6 +1,6 @@
 use crate::config::{ConfigError, MAX_SIZE};
 use crate::error::ForwardError;
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Int, Tensor};
 
 /// How a model cuts images into patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,4 +78,30 @@ impl PatchGrid {
             None => Ok(()),
         }
     }
+}
+
+/// Puts `token` in the place of every patch that is hidden.
+///
+/// # Shapes
+///
+/// - `patches`, output: `[batch, patches, hidden]`
+/// - `hidden`: `[batch, patches]`, not zero where a patch is hidden
+/// - `token`: `[1, 1, hidden]`
+pub fn hide_patches(patches: Tensor<3>, hidden: Tensor<2, Int>, token: Tensor<3>) -> Tensor<3> {
+    let shape = patches.dims();
+    let hidden = hidden.not_equal_scalar(0).unsqueeze_dim::<3>(2).expand(shape);
+    patches.mask_where(hidden, token.expand(shape))
+}
+
+/// Patches after what stands for the whole image, each with its position.
+///
+/// # Shapes
+///
+/// - `class`: `[1, 1, hidden]`
+/// - `patches`: `[batch, patches, hidden]`
+/// - `positions`: `[1 + patches, hidden]`
+/// - output: `[batch, 1 + patches, hidden]`
+pub fn after_class_token(class: Tensor<3>, patches: Tensor<3>, positions: Tensor<2>) -> Tensor<3> {
+    let [batch, _, hidden] = patches.dims();
+    Tensor::cat(vec![class.expand([batch, 1, hidden]), patches], 1) + positions.unsqueeze()
 }

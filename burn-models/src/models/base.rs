@@ -130,6 +130,14 @@ macro_rules! decoder_class {
             $($crate::models::generate_any!($generates);)?
         }
 
+        impl $crate::models::HasTower for $model {
+            type Tower = <Self as $crate::models::Decoder>::Base;
+
+            fn tower(&self) -> &Self::Tower {
+                $crate::models::Decoder::base(self)
+            }
+        }
+
         $crate::auto::model_class!($model);
     };
 }

@@ -252,6 +252,21 @@ macro_rules! encoder_decoder {
         $(, generates: $generates:ident)?
         $(, pretrained: { $($pretrained:item)* })?
     ) => {
+        impl $model {
+            /// Chooses the attention implementation of a live model.
+            ///
+            /// # Errors
+            ///
+            /// An unknown name is an error that lists the choices.
+            pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                use $crate::models::Tower;
+                self.$($encoder_path).+.set_tower_attention(name)?;
+                self.$($decoder_path).+.set_tower_attention(name)?;
+                self.$($config).+.general.attn_implementation = Some(name.to_owned());
+                Ok(())
+            }
+        }
+
         impl patching_core::weights::PreTrainedModel for $model {
             type Config = $config_type;
             const CLASS_NAME: &'static str = stringify!($model);
@@ -331,11 +346,7 @@ macro_rules! encoder_decoder {
             }
 
             fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
-                use $crate::models::Tower;
-                self.$($encoder_path).+.set_tower_attention(name)?;
-                self.$($decoder_path).+.set_tower_attention(name)?;
-                self.$($config).+.general.attn_implementation = Some(name.to_owned());
-                Ok(())
+                Self::set_attn_implementation(self, name)
             }
 
             $($crate::models::generate_any!($generates);)?

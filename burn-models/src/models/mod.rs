@@ -23,7 +23,7 @@ pub use causal_lm::CausalLM;
 pub use decoder::Decoder;
 pub use encoder_decoder::{EncoderDecoder, Seq2SeqLM};
 pub use image_features::{FeatureLayers, image_features, placed_features};
-pub use model::Model;
+pub use model::{HasTower, Model};
 pub use tower::Tower;
 
 pub(crate) use base::{base_model, decoder_class};

@@ -1,3 +1,4 @@
+use super::Tower;
 use crate::auto::NamedArguments;
 use crate::config::{ConfigError, GeneralConfig, ModelConfig};
 use crate::error::ForwardError;
@@ -98,6 +99,15 @@ pub(crate) fn no_encoder(general: &GeneralConfig, inputs: &TextInputs) -> Result
     }
 }
 
+/// A model that is one tower, with or without a head.
+pub trait HasTower: Model {
+    /// What records.
+    type Tower: Tower;
+
+    /// What records.
+    fn tower(&self) -> &Self::Tower;
+}
+
 /// Makes a base model one that loads, saves, and is known by its class: one that is a `tower!` and has a `new`.
 macro_rules! base_tower {
     (
@@ -145,6 +155,14 @@ macro_rules! base_tower {
 
             fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
                 $crate::models::Tower::set_tower_attention(self, name)
+            }
+        }
+
+        impl $crate::models::HasTower for $model {
+            type Tower = Self;
+
+            fn tower(&self) -> &Self {
+                self
             }
         }
 
@@ -212,6 +230,14 @@ macro_rules! model_head {
             }
 
             $($crate::models::generate_any!($generates);)?
+        }
+
+        impl $crate::models::HasTower for $head {
+            type Tower = $model;
+
+            fn tower(&self) -> &$model {
+                &self.$($base).+
+            }
         }
 
         $crate::auto::model_class!($head);

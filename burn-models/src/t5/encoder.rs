@@ -45,6 +45,15 @@ impl T5EncoderModel {
         self.encoder.forward(self.embedded(inputs.into())?, kwargs)
     }
 
+    /// Chooses the attention implementation of a live model.
+    ///
+    /// # Errors
+    ///
+    /// An unknown name is an error that lists the choices.
+    pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), ConfigError> {
+        self.set_tower_attention(name)
+    }
+
     fn embedded(&self, inputs: TextInputs) -> Result<TextInputs, ForwardError> {
         embedded(inputs, self.encoder.embed_tokens.as_ref().unwrap_or(&self.shared))
     }

@@ -1,5 +1,7 @@
 use super::ViTConfig;
-use crate::layers::{PatchGrid, new_patch_projection, patch_projection, stretched_positions};
+use crate::layers::{
+    PatchGrid, after_class_token, hide_patches, new_patch_projection, patch_projection, stretched_positions,
+};
 use burn::module::{Initializer, Module, Param};
 use burn::nn::conv::Conv2d;
 use burn::tensor::{Int, Tensor};
@@ -63,14 +65,11 @@ impl ViTEmbeddings {
     pub fn forward(&self, pixel_values: Tensor<4>, bool_masked_pos: Option<Tensor<2, Int>>) -> Tensor<3> {
         let found = self.grid.of_images(&pixel_values);
         let mut patches = self.patch_embeddings.forward(pixel_values);
-        let [batch, count, size] = patches.dims();
         if let (Some(hidden), Some(token)) = (bool_masked_pos, &self.mask_token) {
-            let hidden = hidden.not_equal_scalar(0).unsqueeze_dim::<3>(2).expand([batch, count, size]);
-            patches = patches.mask_where(hidden, token.val().expand([batch, count, size]));
+            patches = hide_patches(patches, hidden, token.val());
         }
-        let whole = self.cls_token.val().expand([batch, 1, size]);
         let positions = self.position_embeddings.val().squeeze_dim::<2>(0);
         let positions = stretched_positions(positions, self.grid.trained(), found);
-        Tensor::cat(vec![whole, patches], 1) + positions.unsqueeze()
+        after_class_token(self.cls_token.val(), patches, positions)
     }
 }

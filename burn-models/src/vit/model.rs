@@ -7,7 +7,6 @@ use crate::models::base_tower;
 use crate::outputs::BaseModelOutputWithPooling;
 use burn::module::Module;
 use burn::nn::LayerNorm;
-use burn::tensor::{Int, Tensor};
 use patching_core::prelude::*;
 
 /// ViT without a head.
@@ -77,7 +76,7 @@ impl ViTModel {
         let grid = config.grid();
         let pixel_values = grid.checked(inputs.pixel_values.clone(), inputs.interpolate_pos_encoding, dtype)?;
         let [rows, columns] = grid.of_images(&pixel_values);
-        let hidden = self.hidden_patches(inputs, rows * columns)?;
+        let hidden = inputs.hidden_patches(rows * columns, self.hides_patches, &config.general)?;
         let mut hidden_states = self.embeddings.forward(pixel_values, hidden);
         let mut context = LayerContext::for_encoder(&config.general, &hidden_states, kwargs)?;
         for layer in &self.layers {
@@ -88,22 +87,6 @@ impl ViTModel {
         let mut output = BaseModelOutputWithPooling::new(last_hidden_state);
         output.pooler_output = pooled;
         Ok(output)
-    }
-
-    /// Which patches are hidden, `[batch, patches]`, checked.
-    fn hidden_patches(&self, inputs: PixelInputs, patches: usize) -> Result<Option<Tensor<2, Int>>, ForwardError> {
-        if !self.hides_patches {
-            inputs.refuse_masks(&self.config.general)?;
-        }
-        let [batch, ..] = inputs.pixel_values.dims();
-        match inputs.bool_masked_pos {
-            Some(hidden) if hidden.dims() != [batch, patches] => Err(ForwardError::Shape {
-                name: "bool_masked_pos",
-                found: hidden.dims().to_vec(),
-                expected: format!("[{batch}, {patches}]: batch, and the patches of an image"),
-            }),
-            hidden => Ok(hidden),
-        }
     }
 }
 

@@ -177,7 +177,7 @@ impl WhisperConfig {
             )?;
             multiple_of(("d_model", size), heads)?;
         }
-        if size % 2 != 0 || size < 4 {
+        if !size.is_multiple_of(2) || size < 4 {
             return Err(ConfigError::out_of_range("d_model", size, "an even number from 4 on, for sine and cosine"));
         }
         Ok(())

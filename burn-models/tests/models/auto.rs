@@ -13,6 +13,10 @@ use patching_core::patch::{PatchReport, PatchSet, replace_slots};
 use patching_core::prelude::*;
 use std::path::PathBuf;
 
+/// The families whose classes are alike but for their names.
+const DECODERS: [Family; 6] =
+    [Family::Llama, Family::Mistral, Family::Mixtral, Family::Qwen2, Family::Qwen2Moe, Family::Qwen3];
+
 fn folder(family: Family) -> PathBuf {
     Case::new(family.model_type()).checkpoint().to_owned()
 }
@@ -25,7 +29,7 @@ fn fused() -> PatchSet {
 #[test]
 fn a_config_alone_is_patched_as_a_checkpoint_is() {
     let (device, patches) = (device(), fused());
-    for &family in Family::ALL {
+    for family in DECODERS {
         let folder = folder(family);
         let base = ModelClass::base_of(&folder).expect("known");
         let attention = format!("{}Attention", base.name.trim_end_matches("Model"));
@@ -66,7 +70,7 @@ fn a_config_alone_is_patched_as_a_checkpoint_is() {
 #[test]
 fn a_model_of_any_family_is_a_module() {
     let device = device();
-    for &family in Family::ALL {
+    for family in DECODERS {
         let folder = folder(family);
         let model = AutoModelForCausalLM::from_pretrained(&folder, &device).expect("loads");
         let paths: Vec<String> = all_slots(&model).into_iter().map(|slot| slot.path).collect();
@@ -102,7 +106,7 @@ fn a_model_of_any_family_is_a_module() {
 fn what_routers_choose_is_in_the_outputs_of_those_that_have_some() {
     let device = device();
     let ids = Tensor::<2, Int>::from_data([[1, 7, 9]], &device);
-    for &family in Family::ALL {
+    for family in DECODERS {
         let model = AutoModelForCausalLM::from_pretrained(folder(family), &device).expect("loads");
         let has_experts = model.experts_implementation().is_some();
         assert_eq!(has_experts, ["mixtral", "qwen2_moe"].contains(&family.model_type()));
@@ -136,4 +140,33 @@ fn slots_in_the_enum_are_replaced() {
     let replaced = replace_slots::<Qwen2MoeAttention, _>(&mut model, "layers.1", |_, _| first.clone()).expect("there");
     assert_eq!(replaced.paths().collect::<Vec<_>>(), ["model.layers.1.self_attn"]);
     replaced.put_back(&mut model).expect("still there");
+}
+
+/// What only some families have is there for those, and not for others.
+#[test]
+fn text_models_of_other_kinds() {
+    let device = device();
+    let all = ForwardKwargs::new().output_hidden_states(true).output_attentions(true);
+    for (name, is_pooled) in [("bert", true), ("gpt2", false)] {
+        let case = Case::new(name);
+        let model = AutoModel::from_pretrained(case.folder(), &device).expect("loads");
+        let output = model.forward(case.inputs(&device), &all).expect("runs");
+        assert_eq!(output.last_hidden_state().dims()[2], 32);
+        assert_eq!((output.hidden_states().len(), output.attentions().len()), (3, 2));
+        assert_eq!(output.pooler_output().is_some(), is_pooled, "{name}");
+        assert_eq!(output.cache().is_some(), !is_pooled, "an encoder keeps nothing");
+        let cross = output.cross_attentions().expect("a family that may look at an encoder");
+        assert!(!cross.is_recorded() && output.router_logits().is_none());
+        let captures = model.captures(case.inputs(&device), &all.clone().output_hidden_states([1])).expect("runs");
+        assert_eq!(captures.keys().collect::<Vec<_>>(), ["attentions", "hidden_states"]);
+    }
+    for name in ["gpt2", "bert-decoder"] {
+        let case = Case::new(name);
+        let model = AutoModelForCausalLM::from_pretrained(case.folder(), &device).expect("loads");
+        let output = model.forward(case.inputs(&device), &all).expect("runs");
+        assert!(output.loss().is_none() && output.aux_loss().is_none() && output.cache().is_some(), "{name}");
+        assert_eq!(output.logits().dims()[2], 99);
+    }
+    let error = AutoModelForCausalLM::from_pretrained(Case::new("vit").folder(), &device).expect_err("no text");
+    assert!(error.to_string().starts_with("unknown model_type `vit`"), "{error}");
 }

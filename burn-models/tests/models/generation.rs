@@ -214,6 +214,58 @@ fn generation_config_files() {
     write(&" ".repeat((1 << 20) + 1));
     let error = GenerationConfig::from_pretrained(dir.path()).expect_err("too large").to_string();
     assert!(error.contains("expected at most 1048576"), "{error}");
+
+    // Without it, the model's config says which tokens are suppressed or forced.
+    std::fs::remove_file(dir.path().join("generation_config.json")).expect("it was there");
+    let of_model = r#"{"suppress_tokens": [5, 6], "forced_decoder_ids": [[1, null], [2, 7]], "num_beams": 4}"#;
+    std::fs::write(dir.path().join("config.json"), of_model).expect("written");
+    let config = GenerationConfig::from_pretrained(dir.path()).expect("it can be read");
+    let expected = GenerationConfig {
+        suppress_tokens: Some(vec![5, 6]),
+        forced_decoder_ids: Some(vec![(1, None), (2, Some(7))]),
+        ..GenerationConfig::default()
+    };
+    assert_eq!(config, expected);
+    std::fs::write(dir.path().join("config.json"), r#"{"suppress_tokens": 5}"#).expect("written");
+    let error = GenerationConfig::from_pretrained(dir.path()).expect_err("no list").to_string();
+    assert!(error.contains("config.json") && error.contains("`suppress_tokens`"), "{error}");
+}
+
+/// Tokens of any model that are forced or never chosen, greedily and by drawing.
+#[test]
+fn suppressed_and_forced_tokens_are_followed() {
+    let device = device();
+    let case = Case::new("llama");
+    let model: LlamaForCausalLM = case.load(&device);
+    let run = |config: &GenerationConfig| {
+        let output = model.generate(prompt(&case, &device), config, &ForwardKwargs::new()).expect("generates");
+        output.new_tokens
+    };
+    let plain = run(&GenerationConfig::greedy(4));
+    let first = plain[0][0];
+    for do_sample in [false, true] {
+        let config = |set: fn(&mut GenerationConfig, i64), token| {
+            let mut config = GenerationConfig { do_sample, seed: Some(3), ..GenerationConfig::greedy(4) };
+            set(&mut config, token);
+            run(&config)
+        };
+        let never = config(|config, token| config.suppress_tokens = Some(vec![token]), first);
+        assert!(never.iter().flatten().all(|token| *token != first), "{never:?}");
+        let not_first = config(|config, token| config.begin_suppress_tokens = Some(vec![token]), first);
+        assert!(not_first.iter().all(|row| row[0] != first), "{not_first:?}");
+        let ended = config(|config, token| config.forced_eos_token_id = Some(token.into()), 7);
+        assert!(ended.iter().all(|row| row.len() == 4 && row[3] == 7), "{ended:?}");
+        // the prompt is longer than one token, so that no beginning is forced
+        let begun = config(|config, token| config.forced_bos_token_id = Some(token), first + 1);
+        assert!(do_sample || begun == plain, "{begun:?}");
+    }
+    let length = prompt(&case, &device).input_ids.expect("tokens").dims()[1];
+    let places = GenerationConfig {
+        forced_decoder_ids: Some(vec![(length + 1, Some(9)), (length + 2, Some(8))]),
+        ..GenerationConfig::greedy(4)
+    };
+    let found = run(&places);
+    assert!(found.iter().zip(&plain).all(|(row, plain)| row[..3] == [plain[0], 9, 8]), "{found:?}");
 }
 
 /// Each key on its own has its steps kept.

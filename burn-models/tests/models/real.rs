@@ -1,9 +1,9 @@
 //! Real checkpoints, where they are present: `BURN_MODELS_REAL=folder cargo test -- --ignored`.
 
-use crate::support::{device, ids};
+use crate::support::{Case, device, flat, ids, tensors};
 use burn::tensor::{DType, FloatDType, Int, Tensor};
 use burn_models::TextInputs;
-use burn_models::auto::AutoModelForCausalLM;
+use burn_models::auto::{AnyModel, AutoModelForCausalLM, ModelClass, NamedInputs};
 use burn_models::generation::GenerationConfig;
 use patching_core::prelude::*;
 use patching_core::weights::LoadOptions;
@@ -68,4 +68,38 @@ fn check(name: &str) {
 #[ignore = "needs the checkpoint"]
 fn smollm2_135m() {
     check("smollm2-135m");
+}
+
+/// Any checkpoint, `BURN_MODELS_CHECKPOINT`, against what `make.py --checkpoint` wrote into a folder, `BURN_MODELS_RECORD`:
+/// every value, within a thousandth of the largest one of its tensor.
+#[test]
+#[ignore = "needs a checkpoint, and what the reference says of it"]
+fn recorded() {
+    let named = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} names a folder"));
+    let (checkpoint, record) = (PathBuf::from(named("BURN_MODELS_CHECKPOINT")), named("BURN_MODELS_RECORD"));
+    let case = Case::new(record.leak());
+    let class = ModelClass::named(&checkpoint, case.meta["model_class"].as_str().expect("a name")).expect("known");
+    let options = LoadOptions::new().dtype(FloatDType::F32);
+    let (mut model, report) = AnyModel::from_pretrained_as(&checkpoint, class, &device(), &options).expect("loads");
+    assert!(report.missing.is_empty() && report.unexpected.is_empty());
+    let inputs = tensors(&case.folder().join("inputs.safetensors"));
+    let inputs = inputs.into_iter().fold(NamedInputs::new(), |inputs, (name, data)| inputs.with(name, data));
+    for attention in ["sdpa", "eager"] {
+        model.set_attn_implementation(attention).expect("built in");
+        // a fused implementation has no weights to give
+        let is_fused = attention == "sdpa";
+        let kwargs = if is_fused { case.kwargs().output("attentions", false) } else { case.kwargs() };
+        let found = flat(&model.forward(&inputs, &device(), &kwargs).expect("runs"));
+        let mut all = case.expected("outputs.safetensors");
+        all.retain(|key, _| !(is_fused && key.contains("attentions")));
+        for (key, expected) in all {
+            let found = found.get(&key).unwrap_or_else(|| panic!("{key} is missing"));
+            assert_eq!(found.shape(), expected.shape(), "{key}");
+            let largest = expected.iter::<f32>().map(f32::abs).fold(0.0, f32::max);
+            let apart = found.iter::<f32>().zip(expected.iter::<f32>()).map(|(a, b)| (a - b).abs());
+            let worst = apart.fold(0.0, |worst: f32, apart| if apart.is_nan() { apart } else { worst.max(apart) });
+            println!("{attention} {key}: {worst:.1e} apart, largest {largest:.1e}");
+            assert!(worst <= 1e-3 * largest, "{key}: {worst} apart, of at most {largest}");
+        }
+    }
 }

@@ -9,7 +9,8 @@ use burn_models::routing::ExpertRouting;
 use patching_core::prelude::*;
 
 /// The smallest case of each family, and what only some have.
-const CASES: [&str; 7] = ["llama-tied", "llama3-rope", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3"];
+const CASES: &[&str] =
+    &["dinov2-oblong", "llama-tied", "llama3-rope", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3"];
 
 #[test]
 fn every_recorded_value_is_the_reference_s() {

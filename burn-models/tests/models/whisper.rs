@@ -3,6 +3,7 @@
 use crate::support::{Case, TOLERANCE, assert_close, device, tensors};
 use burn::module::{Module, Param};
 use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn_models::audio::{WhisperFeatureExtractor, read_wav};
 use burn_models::generation::{GenerateError, GenerationConfig};
 use burn_models::whisper::{
     WhisperConfig, WhisperDecoder, WhisperEncoder, WhisperForAudioClassification, WhisperForCausalLM,
@@ -354,4 +355,75 @@ fn old_configs_name_sizes_otherwise() {
     let both = json!({"d_model": 64, "num_hidden_layers": 3, "encoder_layers": 3, "architectures": ["X"], "model_type": "whisper"});
     let both: WhisperConfig = serde_json::from_value(both).expect("a config");
     assert_eq!(serde_json::to_value(&both).expect("JSON")["num_hidden_layers"], 3);
+}
+
+#[derive(serde::Deserialize)]
+struct Record {
+    states: Vec<Vec<f32>>,
+    norms: Vec<f32>,
+    sequence: Vec<i64>,
+    looks: Vec<Vec<Vec<i64>>>,
+    weights: Vec<Vec<Vec<f32>>>,
+    segments: Vec<Value>,
+}
+
+/// A real checkpoint, real speech, by [`real_speech.py`](../fixtures/real_speech.py): `BURN_MODELS_REAL=folder cargo test --
+/// --ignored`.
+#[test]
+#[ignore = "needs the checkpoint"]
+fn whisper_tiny_en() {
+    let checkpoints = std::env::var_os("BURN_MODELS_REAL").expect("BURN_MODELS_REAL names the folder of checkpoints");
+    let checkpoint = std::path::PathBuf::from(checkpoints).join("whisper-tiny.en");
+    let record = std::fs::read_to_string(folder("whisper-tiny.en.json")).expect("a record");
+    let record: Record = serde_json::from_str(&record).expect("a valid record");
+
+    let (model, report) =
+        WhisperForConditionalGeneration::from_pretrained_with(&checkpoint, &device(), &LoadOptions::new())
+            .expect("loads");
+    assert!(report.missing.is_empty() && report.unexpected.is_empty());
+    let speech = read_wav(folder("audio").join("jfk.wav")).expect("a recording");
+    let extractor = WhisperFeatureExtractor::from_pretrained(&checkpoint).expect("a config");
+    let features = extractor.extract(&speech.samples, speech.sampling_rate, &device()).expect("features");
+
+    let kwargs = ForwardKwargs::new().output_hidden_states(true);
+    let encoded = model.model.encoder.forward(features.clone(), &kwargs).expect("runs");
+    assert_eq!(encoded.hidden_states.len(), record.states.len());
+    for (at, _, state) in encoded.hidden_states.iter() {
+        assert_eq!(state.dims(), [1, 1500, 384]);
+        let all: Vec<f32> = state.to_data().iter::<f32>().collect();
+        let some = (0..1500).step_by(100).flat_map(|row| (0..384).step_by(16).map(move |column| row * 384 + column));
+        for (place, expected) in some.zip(&record.states[at]) {
+            assert!((all[place] - expected).abs() < 1e-3, "state {at} at {place}: {} and {expected}", all[place]);
+        }
+        let norm = all.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+        assert!((norm / f64::from(record.norms[at]) - 1.0).abs() < 1e-5, "state {at}: {norm}");
+    }
+
+    let config = GenerationConfig::from_pretrained(&checkpoint).expect("settings");
+    let kwargs = ForwardKwargs::new().output_attentions(true);
+    let output = model.generate(features.clone(), &config, &kwargs).expect("runs");
+    assert_eq!(rows(&output.sequences), [record.sequence]);
+    assert_eq!(output.steps.len(), record.looks.len());
+    for (step, found) in output.steps.iter().enumerate() {
+        assert_eq!(found.cross_attentions.len(), 4);
+        for (layer, _, weights) in found.cross_attentions.iter() {
+            let queries = if step == 0 { output.prompt_length } else { 1 };
+            assert_eq!(weights.dims(), [1, 6, queries, 1500]);
+            let last = weights.clone().slice_dim(2, queries - 1..queries);
+            let most: Vec<f32> = last.clone().max_dim(3).to_data().iter::<f32>().collect();
+            let looks: Vec<i64> = last.argmax(3).to_data().iter::<i64>().collect();
+            for (head, expected) in record.weights[step][layer].iter().enumerate() {
+                let what = format!("step {step}, layer {layer}, head {head}");
+                assert!((most[head] - expected).abs() < 1e-3, "{what}: {} and {expected}", most[head]);
+                assert_eq!(looks[head], record.looks[step][layer][head], "{what}");
+            }
+        }
+    }
+
+    let parts = model.transcribe(features, &config, &ForwardKwargs::new()).expect("runs").segments;
+    assert_eq!(parts.len(), record.segments.len());
+    for (found, expected) in parts.iter().zip(&record.segments) {
+        let found = json!({"start": found.start, "end": found.end, "tokens": found.tokens});
+        assert_eq!(&found, expected);
+    }
 }

@@ -115,7 +115,8 @@ impl Case {
         for (name, value) in self.meta["flags"].as_object().expect("flags is an object") {
             kwargs = match name.strip_prefix("output_") {
                 Some(key) => kwargs.output(key, serde_json::from_value::<Flag>(value.clone()).expect("a flag")),
-                None => kwargs.use_cache(value.as_bool()),
+                None if name == "use_cache" => kwargs.use_cache(value.as_bool()),
+                None => panic!("{}: the test knows no flag `{name}`", self.name),
             };
         }
         kwargs

@@ -16,6 +16,8 @@ pub struct Part {
     prefix: &'static str,
     /// What it declares, in order.
     keys: Vec<&'static str>,
+    /// What it declares, but never has.
+    absent: Vec<&'static str>,
 }
 
 impl Part {
@@ -27,13 +29,16 @@ impl Part {
                 keys.push(recorder.key);
             }
         }
-        Self { prefix, keys }
+        Self { prefix, keys, absent: Vec::new() }
     }
 
-    /// Leaves out a key that this part declares but, where it is, never has.
+    /// Leaves out a key that this part declares but, where it is, never has: it cannot be asked of this part, nor does it
+    /// follow another there.
     #[must_use]
     pub fn without(mut self, key: &str) -> Self {
-        self.keys.retain(|declared| *declared != key);
+        let (absent, keys) = self.keys.into_iter().partition(|declared| *declared == key);
+        self.keys = keys;
+        self.absent.extend::<Vec<_>>(absent);
         self
     }
 
@@ -97,6 +102,7 @@ impl ForwardKwargs {
             let flag = words.iter().map(|word| word()).find(|flag| *flag != Flag::Unset);
             request = request.output(*key, flag.unwrap_or_default());
         }
+        request = part.absent.iter().fold(request, |request, key| request.output(*key, false));
         let of_all = self.expected().filter(|(key, _)| part.declares(key));
         let of_this = self.expected().filter_map(|(key, count)| Some((part.own(key)?, count)));
         of_all.chain(of_this).fold(request, |request, (key, count)| request.expect(key, count))

@@ -6,6 +6,7 @@ mod defaults;
 mod early_exit;
 mod model;
 mod nested;
+mod parts;
 mod recorded;
 mod refused;
 mod repeated;

@@ -47,6 +47,9 @@ struct Zoo {
     logit_scale: Param<Tensor<1>>,
     ids: Param<Tensor<1, Int>>,
     mask: Param<Tensor<2, Bool>>,
+    // what Rust has no field for, and what it has a raw one for
+    self_: PRelu,
+    r#type: Param<Tensor<1>>,
     #[module(skip)]
     config: ToyConfig,
 }
@@ -79,6 +82,8 @@ impl PreTrainedModel for Zoo {
             logit_scale: Param::from_tensor(random([1, 1]).squeeze_dim(0)),
             ids: Param::initialized(burn::module::ParamId::new(), Tensor::from_data([3, 1, 2], device)),
             mask: Param::initialized(burn::module::ParamId::new(), Tensor::from_data([[true, false]], device)),
+            self_: PReluConfig::new().init(device),
+            r#type: Param::from_tensor(random([1, 1]).squeeze_dim(0)),
             config: config.clone(),
         }
     }
@@ -135,6 +140,8 @@ fn names_and_shapes_are_pytorch_s() {
         "own.step.1 F32 [2]",
         "own.weight F32 [3, 2]",
         "rms_norm.weight F32 [2]",
+        "self.weight F32 [1]",
+        "type F32 [1]",
     ];
     assert_eq!(saved.join("\n").replace("ids I64", "ids I32"), expected.join("\n"));
 }

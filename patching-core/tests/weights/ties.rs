@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use burn::module::Module;
+use burn::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig};
 use burn::tensor::Device;
-use patching_core::weights::{LoadError, LoadOptions, PreTrainedModel};
+use patching_core::prelude::*;
+use patching_core::weights::{LoadError, LoadOptions};
 use serde_json::json;
 
 use crate::support::{ToyConfig, ToyForCausalLM, devices, file_of, ndarray, tensors, values};
@@ -118,4 +121,84 @@ fn a_loaded_model_computes_the_same_tied_or_not() {
     write(folder.path(), &[NORM, ("lm_head.weight", &[7, 4], &numbers(1))]);
     let (flex, ndarray) = (load(folder.path(), &Device::flex()).0, load(folder.path(), &ndarray()).0);
     assert_eq!(values(&flex), values(&ndarray));
+}
+
+/// A head that shares the embedding's parameter; whether it has one of its own is seen from the checkpoint.
+#[derive(Module, Debug)]
+struct Sharing {
+    embed_tokens: Embedding,
+    lm_head: Option<Linear>,
+    #[module(skip)]
+    config: ToyConfig,
+    recorders: OutputRecorders,
+}
+
+impl PreTrainedModel for Sharing {
+    type Config = ToyConfig;
+    const CLASS_NAME: &'static str = "Sharing";
+    const BASE_MODEL_PREFIX: &'static str = "model";
+
+    fn new(config: &ToyConfig, init: &Init) -> Self {
+        let (size, vocabulary) = (config.hidden_size, config.vocab_size);
+        let head = || LinearConfig::new(size, vocabulary).with_bias(false).init(init.device());
+        Self {
+            embed_tokens: EmbeddingConfig::new(vocabulary, size).init(init.device()),
+            lm_head: (!config.tie_word_embeddings).then(head),
+            config: config.clone(),
+            recorders: OutputRecorders::default(),
+        }
+    }
+
+    fn config(&self) -> &ToyConfig {
+        &self.config
+    }
+
+    fn implied_ties(config: &ToyConfig) -> Vec<(String, String)> {
+        let tie = config.tie_word_embeddings;
+        tie.then(|| ("lm_head.weight".into(), "embed_tokens.weight".into())).into_iter().collect()
+    }
+
+    fn untied(config: &ToyConfig, key: &str) -> Option<ToyConfig> {
+        // the one that says it has nothing else to offer
+        let offers = key == "lm_head.weight" && config.attention.as_deref() != Some("stubborn");
+        offers.then(|| ToyConfig { tie_word_embeddings: false, ..config.clone() })
+    }
+}
+
+/// Whatever the checkpoint holds, the model has as many parameters as there are values, and is saved as it was.
+#[test]
+fn a_checkpoint_may_untie_what_the_config_ties() {
+    let (one, other) = (numbers(1), numbers(2));
+    let embedding = ("embed_tokens.weight", &[7, 4][..], &one[..]);
+    for (weights, heads) in [
+        (vec![embedding], 0),
+        (vec![embedding, ("lm_head.weight", &[7, 4], &one)], 0),
+        (vec![("lm_head.weight", &[7, 4], &one)], 0),
+        (vec![embedding, ("lm_head.weight", &[7, 4], &other)], 1),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        write(folder.path(), &weights);
+        let before = tensors(folder.path());
+        let (model, report) =
+            Sharing::from_pretrained_with(folder.path(), &Device::flex(), &LoadOptions::new()).expect("loads");
+        assert_eq!((model.num_params(), model.lm_head.is_some()), (28 * (1 + heads), heads == 1));
+        assert_eq!(report.loaded, 1 + heads);
+        let table: Vec<f32> = model.embed_tokens.weight.val().into_data().try_to_vec().expect("floats");
+        assert_eq!(table, one);
+        model.save_pretrained(folder.path()).expect("saves");
+        assert_eq!(tensors(folder.path()), before);
+    }
+}
+
+#[test]
+fn a_model_that_cannot_be_untied_says_what_differs() {
+    let (one, other) = (numbers(1), numbers(2));
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path(), &[("embed_tokens.weight", &[7, 4], &one), ("lm_head.weight", &[7, 4], &other)]);
+    let stubborn = LoadOptions::new().attn_implementation("stubborn");
+    let refused = Sharing::from_pretrained_with(folder.path(), &Device::flex(), &stubborn).map(drop);
+    assert!(matches!(&refused, Err(LoadError::Untied { key, .. }) if key == "lm_head.weight"), "{refused:?}");
+    // nor one that is there already
+    let model = Sharing::from_config(&tiny(), &Device::flex()).expect("constructs");
+    assert!(matches!(model.load_weights(folder.path()), Err(LoadError::Untied { .. })));
 }

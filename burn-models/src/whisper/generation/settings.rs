@@ -24,8 +24,11 @@ pub(super) struct Settings {
     pub(super) language: Option<Languages>,
     /// `transcribe`, or `translate` into English.
     pub(super) task: Option<String>,
+    /// Whether what was written of one window is read in the next; not followed.
     pub(super) condition_on_prev_tokens: Option<bool>,
+    /// From which probability on a window counts as silence; not followed.
     pub(super) no_speech_threshold: Option<f64>,
+    /// Whether each token gets a time; not followed.
     pub(super) return_token_timestamps: Option<bool>,
 }
 

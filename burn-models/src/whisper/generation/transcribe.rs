@@ -9,8 +9,8 @@ use crate::whisper::config::FRAMES;
 use burn::tensor::Tensor;
 use patching_core::prelude::*;
 
-/// How many seconds a frame of a spectrogram stands for.
-const FRAME: f64 = 0.01;
+/// How many frames of a spectrogram a second has.
+const FRAMES_PER_SECOND: f64 = 100.0;
 
 /// What was said, part by part.
 #[derive(Clone, Debug)]
@@ -174,7 +174,7 @@ impl Cut {
     }
 
     fn part(&self, tokens: &[i64], start: usize, end: usize) -> Part {
-        let seconds = |time: usize| (self.first_frame + FRAMES * time) as f64 * FRAME;
+        let seconds = |time: usize| (self.first_frame + FRAMES * time) as f64 / FRAMES_PER_SECOND;
         Part { start: seconds(start), end: seconds(end), tokens: tokens.to_vec() }
     }
 

@@ -3,6 +3,7 @@
 mod bert;
 mod clip;
 mod decoders;
+mod dinov2;
 mod gpt2;
 mod llava;
 mod t5;
@@ -44,6 +45,7 @@ pub fn all() -> Vec<(&'static str, ReplacementClass)> {
         bert::wrappers(),
         clip::wrappers(),
         decoders::wrappers(),
+        dinov2::wrappers(),
         gpt2::wrappers(),
         llava::wrappers(),
         t5::wrappers(),

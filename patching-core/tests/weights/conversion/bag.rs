@@ -31,6 +31,8 @@ pub(super) struct BagConfig {
     pub(super) submodels: Vec<[String; 3]>,
     #[serde(default)]
     pub(super) ties: Vec<[String; 2]>,
+    #[serde(default)]
+    pub(super) implied_ties: Vec<[String; 2]>,
 }
 
 impl BagConfig {
@@ -266,6 +268,10 @@ impl PreTrainedModel for Bag {
 
     fn tied_parameters(config: &BagConfig) -> Vec<(String, String)> {
         config.ties.iter().map(|[tied, source]| (tied.clone(), source.clone())).collect()
+    }
+
+    fn implied_ties(config: &BagConfig) -> Vec<(String, String)> {
+        config.implied_ties.iter().map(|[tied, source]| (tied.clone(), source.clone())).collect()
     }
 }
 

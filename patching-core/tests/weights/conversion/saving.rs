@@ -7,7 +7,7 @@ use patching_core::weights::{
     WeightTransform,
 };
 
-use super::bag::{Bag, BagConfig, converting, counting, folder, load, mapping, saved};
+use super::bag::{Bag, BagConfig, converting, counting, folder, load, mapping, saved, there_and_back};
 use crate::support::{Tensors, tensors};
 
 fn save_by(model: &Bag, rules: ConversionMapping) -> Result<Tensors, SaveError> {
@@ -233,4 +233,40 @@ fn a_model_that_was_changed_after_loading_goes_by_the_rules_where_it_has_to() {
     patching_core::weights::register_checkpoint_conversion_mapping(name, [rule]).expect("registers");
     assert_eq!(keys(&model), ["a.k", "a.q", "b.k", "b.q", "norm"]);
     patching_core::weights::unregister_checkpoint_conversion_mapping(name).expect("is registered");
+}
+
+/// A tensor that the model has no parameter for, since it uses another: it is saved under the names it was loaded from.
+#[test]
+fn a_tensor_that_was_there_twice_is_saved_twice() {
+    let config = BagConfig {
+        implied_ties: vec![["head".into(), "embed".into()]],
+        ..BagConfig::new(&[("embed", &[3, 2]), ("norm", &[2])])
+    };
+    let (embed, head, norm) = (counting("embed", &[3, 2], 1), counting("head", &[3, 2], 1), counting("norm", &[2], 5));
+    let none = || Vec::<WeightRenaming>::new();
+    for stored in [vec![embed.clone(), norm.clone()], vec![head.clone(), norm.clone()], vec![embed, head, norm]] {
+        let (model, report) = there_and_back(&config, &stored, none());
+        assert_eq!(report.tied.len(), usize::from(stored.iter().any(|(key, ..)| key == "head")));
+        assert_eq!(model.floats("embed")[0], 1.0);
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let published = SaveOptions::new().layout(CheckpointLayout::Published);
+        model.save_pretrained_with(folder.path(), &published).expect("saves");
+        assert_eq!(tensors(folder.path()).into_keys().collect::<Vec<_>>(), ["embed", "norm"]);
+    }
+}
+
+/// Names that only old checkpoints have are given to no model that did not come from one.
+#[test]
+fn legacy_names_are_remembered_and_not_made_up() {
+    let config = BagConfig::new(&[("a.norm.weight", &[2]), ("b.norm.weight", &[2])]);
+    let rules = || [WeightRenaming::new("norm.gamma", "norm.weight").legacy()];
+    let stored =
+        |[a, b]: [&str; 2]| [counting(&format!("a.norm.{a}"), &[2], 0), counting(&format!("b.norm.{b}"), &[2], 2)];
+    for names in [["gamma", "gamma"], ["weight", "gamma"], ["weight", "weight"]] {
+        there_and_back(&config, &stored(names), rules());
+    }
+    let fresh = Bag::on(&config, &Device::flex());
+    let keys: Vec<_> = save_by(&fresh, mapping(rules())).expect("saves").into_keys().collect();
+    assert_eq!(keys, ["a.norm.weight", "b.norm.weight"]);
 }
