@@ -226,7 +226,7 @@ fn towers_load_out_of_a_whole_checkpoint() {
         let saved = tempfile::tempdir().expect("a folder");
         model.save_pretrained(saved.path()).expect("saves");
         let again = CLIPVisionModel::from_pretrained(saved.path(), &device).expect("loads");
-        let again = again.forward(pixels(&case, &device), &ForwardKwargs::new()).expect("runs");
+        let again = again.forward(pixels(&case, &device), &everything()).expect("runs");
         assert_eq!(bits(&again.last_hidden_state), bits(&output.last_hidden_state));
     }
 }
