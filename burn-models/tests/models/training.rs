@@ -7,7 +7,7 @@ use burn::tensor::{Device, Gradients, Tensor, TensorData};
 use burn_models::LanguageModelOutput;
 use burn_models::llama::LlamaForCausalLM;
 use burn_models::mixtral::MixtralForCausalLM;
-use burn_models::models::{BaseModel, CausalLM, Decoder};
+use burn_models::models::{CausalLM, Decoder, Model};
 use burn_models::qwen2_moe::Qwen2MoeForCausalLM;
 use burn_models::qwen3::Qwen3ForCausalLM;
 use burn_models::routing::ExpertRouting;

@@ -427,3 +427,31 @@ fn whisper_tiny_en() {
         assert_eq!(&found, expected);
     }
 }
+
+#[test]
+fn configs_are_written_as_they_were_read() {
+    for case in ["whisper", "whisper-untied", "whisper-classes"] {
+        let text = std::fs::read_to_string(folder(case).join("config.json")).expect("a config");
+        let read: Value = serde_json::from_str(&text).expect("JSON");
+        let config: WhisperConfig = serde_json::from_str(&text).expect("a config");
+        assert_eq!(serde_json::to_value(&config).expect("JSON"), read, "{case}");
+    }
+}
+
+#[cfg(feature = "autodiff")]
+#[test]
+fn all_but_the_positions_of_sounds_have_gradients() {
+    let device = device().autodiff();
+    let model = WhisperForConditionalGeneration::from_pretrained(folder("whisper-untied"), &device).expect("loads");
+    let inputs = inputs("whisper-untied");
+    let features = Tensor::<3>::from_data(inputs["input_features"].clone(), (&device, DType::F32));
+    let labels = Tensor::<2, Int>::from_data(inputs["decoder_input_ids"].clone(), (&device, DType::I64));
+    let inputs = Seq2SeqInputs::new(SpeechInputs::new(features)).labels(labels);
+    let output = model.forward(inputs, &ForwardKwargs::new().use_cache(false)).expect("runs");
+    let gradients = output.loss.expect("labels were given").backward();
+    let encoder = &model.model.encoder;
+    assert!(encoder.embed_positions.weight.val().grad(&gradients).is_none());
+    let conv = encoder.conv1.weight.val().grad(&gradients).expect("it is trained");
+    assert!(conv.abs().sum().into_scalar::<f32>() > 0.0);
+    assert!(model.model.decoder.embed_tokens.weight.val().grad(&gradients).is_some());
+}
