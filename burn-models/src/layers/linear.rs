@@ -87,19 +87,22 @@ mod strips {
         let (Ok(values), Ok(bias)) = (x.as_mut_slice::<f32>(), bias.as_slice::<f32>()) else {
             unreachable!("both were found to be f32")
         };
-        let add = |rows: &mut [f32]| {
-            widest(|| {
-                for row in rows.chunks_exact_mut(outputs.max(1)) {
-                    row.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
-                }
-            });
-        };
+        let add = |rows: &mut [f32]| widest(add_to_rows, (rows, bias));
         if values.len() <= CHUNK {
             add(values);
         } else {
             values.par_chunks_mut(CHUNK.div_ceil(outputs) * outputs).for_each(add);
         }
         Tensor::from_data(x, (&device, DType::F32))
+    }
+
+    #[inline(always)]
+    fn add_to_rows((rows, bias): (&mut [f32], &[f32])) {
+        for row in rows.chunks_exact_mut(bias.len().max(1)) {
+            for (value, bias) in row.iter_mut().zip(bias) {
+                *value += bias;
+            }
+        }
     }
 
     /// A single row is bound by reading the weight: each thread reads a part.

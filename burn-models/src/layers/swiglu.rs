@@ -64,11 +64,7 @@ mod one_pass {
         let mut product = vec![0.0; rows * size];
         let each = |(product, values): (&mut [f32], &[f32])| {
             let (gate, up) = values.split_at(size);
-            widest(|| {
-                for ((product, gate), up) in product.iter_mut().zip(gate).zip(up) {
-                    *product = silu_of(*gate) * up;
-                }
-            });
+            widest(silu_products, (product, gate, up));
         };
         if product.len() <= CHUNK {
             product.chunks_exact_mut(size).zip(values.chunks_exact(width)).for_each(each);
@@ -82,17 +78,25 @@ mod one_pass {
         let (Ok(gate), Ok(up)) = (gate.as_mut_slice::<f32>(), up.as_slice::<f32>()) else {
             unreachable!("both were found to be f32")
         };
-        let each = |(gate, up): (&mut [f32], &[f32])| {
-            widest(|| {
-                for (gate, up) in gate.iter_mut().zip(up) {
-                    *gate = silu_of(*gate) * up;
-                }
-            });
-        };
+        let each = |(gate, up): (&mut [f32], &[f32])| widest(silu_times, (gate, up));
         if gate.len() <= CHUNK {
             each((gate, up));
         } else {
             gate.par_chunks_mut(CHUNK).zip(up.par_chunks(CHUNK)).for_each(each);
+        }
+    }
+
+    #[inline(always)]
+    fn silu_products((products, gate, up): (&mut [f32], &[f32], &[f32])) {
+        for ((product, gate), up) in products.iter_mut().zip(gate).zip(up) {
+            *product = silu_of(*gate) * up;
+        }
+    }
+
+    #[inline(always)]
+    fn silu_times((gate, up): (&mut [f32], &[f32])) {
+        for (gate, up) in gate.iter_mut().zip(up) {
+            *gate = silu_of(*gate) * up;
         }
     }
 

@@ -9,25 +9,48 @@ use rayon::prelude::*;
 /// Elements for each task: below it another thread costs more than it brings.
 pub(super) const CHUNK: usize = 16 * 1024;
 
-/// Runs `work`, compiled for the widest vectors that this processor has. What it calls has to be inlined.
+/// Calls `work` with `arguments`, compiled for the widest vectors that this processor has.
+///
+/// `work` has to be a function that is always inlined, as all that it calls in its loops: what stays a function of its
+/// own, as a closure may, is compiled for the least processor.
 #[inline(always)]
-pub(super) fn widest<R>(work: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(work)
+pub(super) fn widest<T, R>(work: impl FnOnce(T) -> R, arguments: T) -> R {
+    pulp::Arch::new().dispatch(Call { work, arguments })
 }
 
-/// Applies `each` to every element of a tensor of f32, in place where it owns its values.
-#[inline(always)]
-pub(super) fn map<const D: usize>(x: Tensor<D>, each: impl Fn(f32) -> f32 + Sync) -> Tensor<D> {
+struct Call<F, T> {
+    work: F,
+    arguments: T,
+}
+
+impl<T, R, F: FnOnce(T) -> R> pulp::WithSimd for Call<F, T> {
+    type Output = R;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(self, _: S) -> R {
+        (self.work)(self.arguments)
+    }
+}
+
+/// Applies `each`, which has to be always inlined, to every element of a tensor of f32, in place where it owns its
+/// values.
+pub(super) fn map<const D: usize>(x: Tensor<D>, each: impl Fn(f32) -> f32 + Copy + Sync) -> Tensor<D> {
     let device = x.device();
     let mut data = x.into_data();
     let Ok(values) = data.as_mut_slice::<f32>() else { unreachable!("callers have looked") };
-    let chunk = |values: &mut [f32]| widest(|| values.iter_mut().for_each(|value| *value = each(*value)));
     if values.len() <= CHUNK {
-        chunk(values);
+        widest(map_all, (values, each));
     } else {
-        values.par_chunks_mut(CHUNK).for_each(chunk);
+        values.par_chunks_mut(CHUNK).for_each(|values| widest(map_all, (values, each)));
     }
     Tensor::from_data(data, (&device, DType::F32))
+}
+
+#[inline(always)]
+fn map_all<F: Fn(f32) -> f32>((values, each): (&mut [f32], F)) {
+    for value in values {
+        *value = each(*value);
+    }
 }
 
 /// `exp` to the last bit or two, without branches: `2^n * exp(r)` with `|r| <= ln 2 / 2`, and a polynomial for the

@@ -25,10 +25,15 @@ impl Bias {
         let Ok(values) = self.data.as_slice::<f32>() else { unreachable!("it was found to be f32") };
         let start = place.iter().zip(self.strides).map(|(index, stride)| index * stride).sum::<usize>();
         if self.strides[3] == 0 {
-            scores.iter_mut().for_each(|score| *score += values[start]);
+            let value = values[start];
+            for score in scores {
+                *score += value;
+            }
         } else {
             let row = &values[start..start + scores.len()];
-            scores.iter_mut().zip(row).for_each(|(score, bias)| *score += bias);
+            for (score, bias) in scores.iter_mut().zip(row) {
+                *score += bias;
+            }
         }
     }
 }

@@ -146,11 +146,9 @@ impl Sizes {
                 let part =
                     |x: &Tensor<4>| x.clone().slice([batch_range.clone(), key_head..key_head + heads, block..end]);
                 let scores = query.clone().matmul(part(key).swap_dims(2, 3));
-                let place = |row: usize| {
-                    let (pair, query) = (row / queries, first + row % queries);
-                    [batch + pair / heads, head + pair % heads, query, block]
-                };
-                softmax.add(scores, part(value), |row, scores| self.prepare(place(row), biases, scores));
+                let place = [batch, head, first, block];
+                let rows = Rows { sizes: self, biases, heads, queries, place };
+                softmax.add(scores, part(value), rows);
             }
             softmax.write(
                 |row| {
@@ -166,16 +164,33 @@ impl Sizes {
     fn limit(&self, query: usize) -> usize {
         (query + 1 + self.keys).saturating_sub(self.queries)
     }
+}
 
+/// The rows of some heads' scores for a block of keys.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    sizes: &'a Sizes,
+    biases: &'a [Bias],
+    heads: usize,
+    queries: usize,
+    /// The first batch, head, query and key.
+    place: [usize; 4],
+}
+
+impl Rows<'_> {
     /// Scales the scores of a row and adds what is to be added; how many of them count.
     #[inline(always)]
-    fn prepare(&self, place: [usize; 4], biases: &[Bias], scores: &mut [f32]) -> usize {
-        scores.iter_mut().for_each(|score| *score *= self.scaling);
-        for bias in biases {
-            bias.add_to(scores, place);
+    fn prepare(&self, row: usize, scores: &mut [f32]) -> usize {
+        for score in &mut *scores {
+            *score *= self.sizes.scaling;
         }
-        let [_, _, query, block] = place;
-        if self.is_causal { self.limit(query).saturating_sub(block).min(scores.len()) } else { scores.len() }
+        let [batch, head, query, block] = self.place;
+        let (pair, query) = (row / self.queries, query + row % self.queries);
+        for bias in self.biases {
+            bias.add_to(scores, [batch + pair / self.heads, head + pair % self.heads, query, block]);
+        }
+        let limit = if self.sizes.is_causal { self.sizes.limit(query) } else { self.sizes.keys };
+        limit.saturating_sub(block).min(scores.len())
     }
 }
 
@@ -192,42 +207,21 @@ impl Running {
         Self { maxima: vec![f32::NEG_INFINITY; rows], sums: vec![0.0; rows], products: Vec::new(), width }
     }
 
-    /// Takes in a block: `prepare` gets a row's scores and says how many of them count.
-    fn add(&mut self, scores: Tensor<4>, values: Tensor<4>, prepare: impl Fn(usize, &mut [f32]) -> usize) {
-        let (device, [_, _, _, columns]) = (scores.device(), scores.dims());
+    /// Takes in a block of scores and the values that belong to it.
+    fn add(&mut self, scores: Tensor<4>, values: Tensor<4>, rows: Rows) {
+        let device = scores.device();
         let mut scores = scores.into_data();
         let mut corrections = vec![0.0; self.maxima.len()];
-        {
-            let Ok(scores) = scores.as_mut_slice::<f32>() else { unreachable!("it was found to be f32") };
-            let rows = scores.chunks_exact_mut(columns).zip(&mut self.maxima).zip(&mut self.sums);
-            let rows = rows.zip(&mut corrections).enumerate();
-            widest(|| {
-                for (row, (((scores, maximum), sum), correction)) in rows {
-                    let count = prepare(row, scores);
-                    let (scores, rest) = scores.split_at_mut(count);
-                    let highest = largest(scores, *maximum);
-                    // so far nothing may have counted at all
-                    let base = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
-                    *correction = exp_or_zero(*maximum - base);
-                    *sum = *sum * *correction + exponentials(scores, base);
-                    *maximum = highest;
-                    rest.fill(0.0);
-                }
-            });
-        }
+        let Ok(all) = scores.as_mut_slice::<f32>() else { unreachable!("they were found to be f32") };
+        widest(softmax, (all, self, &mut corrections, rows));
         let product = Tensor::<4>::from_data(scores, (&device, DType::F32)).matmul(values).into_data();
         if self.products.is_empty() {
-            let Ok(product) = product.try_into_vec::<f32>() else { unreachable!("it was found to be f32") };
+            let Ok(product) = product.try_into_vec::<f32>() else { unreachable!("they were found to be f32") };
             self.products = product;
             return;
         }
-        let Ok(product) = product.as_slice::<f32>() else { unreachable!("it was found to be f32") };
-        let rows = self.products.chunks_exact_mut(self.width).zip(product.chunks_exact(self.width)).zip(corrections);
-        widest(|| {
-            for ((old, new), correction) in rows {
-                old.iter_mut().zip(new).for_each(|(old, new)| *old = *old * correction + new);
-            }
-        });
+        let Ok(product) = product.as_slice::<f32>() else { unreachable!("they were found to be f32") };
+        widest(correct, (&mut self.products, product, &corrections, self.width));
     }
 
     /// Divides by the sums and writes each row where `place` says.
@@ -241,18 +235,53 @@ impl Running {
     }
 }
 
+/// The step of a softmax for each row: scores become exponentials, and what earlier blocks have to be multiplied by is
+/// noted down.
+#[inline(always)]
+fn softmax((scores, running, corrections, rows): (&mut [f32], &mut Running, &mut [f32], Rows)) {
+    let columns = scores.len() / corrections.len();
+    let each = scores.chunks_exact_mut(columns).zip(&mut running.maxima).zip(&mut running.sums).zip(corrections);
+    for (row, (((scores, maximum), sum), correction)) in each.enumerate() {
+        let count = rows.prepare(row, scores);
+        let (scores, rest) = scores.split_at_mut(count);
+        let highest = largest(scores, *maximum);
+        // so far nothing may have counted at all
+        let base = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
+        *correction = exp_or_zero(*maximum - base);
+        *sum = *sum * *correction + exponentials(scores, base);
+        *maximum = highest;
+        rest.fill(0.0);
+    }
+}
+
+/// `old * correction + new`, row by row.
+#[inline(always)]
+fn correct((old, new, corrections, width): (&mut [f32], &[f32], &[f32], usize)) {
+    for ((old, new), correction) in old.chunks_exact_mut(width).zip(new.chunks_exact(width)).zip(corrections) {
+        for (old, new) in old.iter_mut().zip(new) {
+            *old = *old * correction + new;
+        }
+    }
+}
+
 /// Lanes of a sum or maximum, so that it need not be in order.
 const LANES: usize = 32;
 
 #[inline(always)]
 fn largest(values: &[f32], start: f32) -> f32 {
-    let larger = |a: f32, b: f32| if b > a { b } else { a };
     let mut lanes = [start; LANES];
     let (chunks, rest) = values.as_chunks::<LANES>();
     for chunk in chunks {
-        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane = larger(*lane, *value));
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, *value);
+        }
     }
     lanes.into_iter().chain(rest.iter().copied()).fold(start, larger)
+}
+
+#[inline(always)]
+fn larger(a: f32, b: f32) -> f32 {
+    if b > a { b } else { a }
 }
 
 /// Replaces values by `exp(value - highest)`; their sum.
