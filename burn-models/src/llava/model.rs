@@ -127,7 +127,7 @@ composite! {
     LlavaModel(LlavaConfig at config): LlavaInputs => LlavaModelOutputWithPast;
     parts: {
         text(""): LlamaModel at language_model,
-        images("image_outputs."): CLIPVisionModel at vision_tower
+        images(IMAGE_OUTPUTS): CLIPVisionModel at vision_tower
     },
     prefix: "model",
     is_base: true,

@@ -6,7 +6,7 @@
 macro_rules! composite {
     (
         $model:ident($config_type:ident at $($config:ident).+): $inputs:ty => $output:ty;
-        parts: { $($part:ident($prefix:literal): $tower:ident at $($path:ident).+),+ },
+        parts: { $($part:ident($prefix:expr): $tower:ident at $($path:ident).+),+ },
         prefix: $base:literal,
         is_base: $is_base:literal,
         inputs: $names:expr
