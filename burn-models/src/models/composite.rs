@@ -72,15 +72,7 @@ macro_rules! composite {
             }
 
             fn recordable_keys() -> Vec<String> {
-                let mut keys = Vec::new();
-                $(keys.extend($crate::models::declared_keys::<$tower>());)+
-                let mut known = Vec::new();
-                keys.retain(|key| {
-                    let is_new = !known.contains(key);
-                    known.push(key.clone());
-                    is_new
-                });
-                keys
+                $crate::models::each_once([$($crate::models::declared_keys::<$tower>()),+])
             }
 
             fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {

@@ -1,9 +1,9 @@
-use super::tower::declared_keys;
+use super::tower::{declared_keys, each_once};
 use super::{Model, Tower};
 use crate::config::{ModelConfig, TokenIds};
 use crate::error::ForwardError;
 use crate::inputs::{Labels, Seq2SeqInputs, TextInputs};
-use crate::layers::{select_positions, token_loss};
+use crate::layers::{IGNORED, select_positions, token_loss};
 use crate::outputs::{
     BaseModelOutputWithPastAndCrossAttentions, HiddenStateOutput, Seq2SeqLMOutput, Seq2SeqModelOutput,
 };
@@ -15,9 +15,6 @@ use patching_core::prelude::*;
 const ENCODER: &str = "encoder_";
 /// What a decoder's values are called there.
 const DECODER: &str = "decoder_";
-
-/// The label of a position where no token is expected.
-const IGNORED: i64 = -100;
 
 /// An encoder, and a decoder that looks at what it gives. Each records by its own declaration.
 pub trait EncoderDecoder: PreTrainedModel<Config: ModelConfig + ConfigDefaults> {
@@ -160,15 +157,7 @@ pub(crate) fn encoder_decoder_plan<M: EncoderDecoder>(
 
 /// The keys of both parts.
 pub(crate) fn encoder_decoder_keys<M: EncoderDecoder>() -> Vec<String> {
-    let mut keys = declared_keys::<M::Encoder>();
-    keys.extend(declared_keys::<M::Decoder>());
-    let mut known = Vec::new();
-    keys.retain(|key| {
-        let is_new = !known.contains(key);
-        known.push(key.clone());
-        is_new
-    });
-    keys
+    each_once([declared_keys::<M::Encoder>(), declared_keys::<M::Decoder>()])
 }
 
 /// The scores of tokens by what a decoder gave, with everything that was recorded, and the loss if labels are given: they

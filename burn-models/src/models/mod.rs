@@ -4,8 +4,9 @@
 //! | --- | --- |
 //! | [`Model`] | anything that loads from a checkpoint |
 //! | [`Tower`] | what records by its own declaration, alone or inside another |
+//! | [`HasTower`] | a model that is one tower, with or without a head |
 //! | [`Decoder`], [`BaseModel`], [`CausalLM`] | a decoder of text, without its head, and what generates |
-//! | [`EncoderDecoder`] | an encoder, and a decoder that looks at what it gives |
+//! | [`EncoderDecoder`], [`Seq2SeqLM`] | an encoder, and a decoder that looks at what it gives; one that generates |
 
 mod base;
 mod causal_lm;
@@ -37,4 +38,4 @@ pub(crate) use encoder_decoder::{
     seq2seq_lm,
 };
 pub(crate) use model::{base_tower, generate_any, model_head, no_encoder};
-pub(crate) use tower::{declared_keys, tower};
+pub(crate) use tower::{declared_keys, each_once, tower};
