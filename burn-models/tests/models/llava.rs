@@ -250,6 +250,10 @@ fn texts_alone_are_read_by_the_language_model() {
     assert!(output.image_outputs.is_none() && output.image_hidden_states().is_none());
     let alone = model.model.language_model.forward(text(&case, &device), &ForwardKwargs::new()).expect("runs");
     assert_eq!(bits(output.hidden_states.at(-1).expect("recorded")), bits(&alone.last_hidden_state));
+    // what says nothing without images
+    let layer = LlavaInputs::from(text(&case, &device)).vision_feature_layer(-1_isize);
+    let error = model.forward(layer, &ForwardKwargs::new()).map(drop).expect_err("no images").to_string();
+    assert_eq!(error, "`llava` takes no `vision_feature_layer` without `pixel_values`");
     // what nothing can record
     let kwargs = ForwardKwargs::new().output("image_outputs.attentions", true);
     assert!(model.forward(text(&case, &device), &kwargs).is_err());
