@@ -17,6 +17,7 @@ mod decoder_model;
 mod encoder_decoder;
 mod image_features;
 mod model;
+mod seq2seq;
 mod tower;
 
 pub use base::BaseModel;
@@ -34,8 +35,8 @@ pub(crate) use composite::composite;
 pub(crate) use decoder::decoder_with_head;
 pub(crate) use decoder_model::decoder_model;
 pub(crate) use encoder_decoder::{
-    ScoredTokens, begun_with, encode_decode, encoder_decoder, encoder_decoder_keys, encoder_decoder_plan, score_tokens,
-    seq2seq_lm,
+    ScoredTokens, begun_with, encode_decode, encoder_decoder_keys, encoder_decoder_plan, score_tokens,
 };
 pub(crate) use model::{base_tower, generate_any, model_head, no_encoder};
+pub(crate) use seq2seq::{encoder_decoder, seq2seq_lm};
 pub(crate) use tower::{declared_keys, each_once, tower};
