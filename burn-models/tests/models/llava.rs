@@ -1,6 +1,8 @@
 //! LLaVA: which hidden states of the tower are asked for, and what becomes of them.
 
-use crate::support::{Case, TOLERANCE, assert_close, bits, device, devices, floats, ids, ints, keys, renamed, tensors};
+use crate::support::{
+    Case, TOLERANCE, assert_close, bits, device, devices, floats, ids, ints, keys, renamed, tensors, weights,
+};
 use burn::module::Module;
 use burn::tensor::{Device, FloatDType, Int, Tensor};
 use burn_models::clip::{CLIPEncoderConfig, CLIPEncoderLayer};
@@ -332,8 +334,7 @@ fn checkpoints_of_every_release_load_and_are_saved_as_they_were() {
         assert_close("logits", &output.logits, &expected["logits"], TOLERANCE);
         let saved = tempfile::tempdir().expect("a folder");
         model.save_pretrained(saved.path()).expect("saves");
-        let bytes = |folder: &std::path::Path| std::fs::read(folder.join("model.safetensors")).expect("weights");
-        assert!(bytes(saved.path()) == bytes(dir.path()), "other bytes than {:?}", &keys(dir.path())[..3]);
+        assert!(weights(saved.path()) == weights(dir.path()), "other bytes than {:?}", &keys(dir.path())[..3]);
 
         let base = LlavaModel::from_pretrained(dir.path(), &device).expect("loads");
         let output = base.forward(inputs(&case, &device), &ForwardKwargs::new().output_hidden_states([-1]));
