@@ -88,7 +88,8 @@ pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pub(crate) request: RequestArgs,
 
-    /// Continue each sequence by N tokens, always the most probable one
+    /// Continue each sequence by N tokens, always the most probable one. A decoder that answers an encoder begins by
+    /// itself, whatever the inputs say of it
     #[arg(long, value_name = "N", value_parser = parse_length)]
     pub(crate) generate: Option<usize>,
 

@@ -92,6 +92,14 @@ fn inputs_of_a_plan_are_checked_as_those_of_a_run() {
     assert!(error.contains("`input_ids` holds 99 at [0, 1], expected ids below 99"), "{error}");
 }
 
+/// Height and width, where they differ.
+#[test]
+fn an_image_in_place_of_an_input_is_of_the_size_that_the_model_takes() {
+    let model = Case::new("vit-pair").model().display().to_string();
+    let plan = plan(&["--model", &model, "--output", "hidden_states=0"]);
+    assert_eq!(plan["input"]["shapes"], json!({ "pixel_values": [1, 2, 13, 18] }));
+}
+
 #[test]
 fn what_cannot_be_recorded_is_an_error() {
     let folder = config_only();

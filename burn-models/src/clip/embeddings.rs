@@ -1,5 +1,7 @@
 use super::{CLIPTextConfig, CLIPVisionConfig};
-use crate::layers::{PatchGrid, new_embedding, new_patch_projection, patch_projection, stretched_positions};
+use crate::layers::{
+    PatchGrid, after_class_token, new_embedding, new_patch_projection, patch_projection, stretched_positions,
+};
 use burn::module::{Initializer, Module, Param};
 use burn::nn::Embedding;
 use burn::nn::conv::Conv2d;
@@ -65,9 +67,7 @@ impl CLIPVisionEmbeddings {
     pub fn forward(&self, pixel_values: Tensor<4>) -> Tensor<3> {
         let found = self.grid.of_images(&pixel_values);
         let patches = patch_projection(&self.patch_embedding, pixel_values);
-        let [batch, _, size] = patches.dims();
-        let class = self.class_embedding.val().reshape([1, 1, size]).expand([batch, 1, size]);
         let positions = stretched_positions(self.position_embedding.weight.val(), self.grid.trained(), found);
-        Tensor::cat(vec![class, patches], 1) + positions.unsqueeze()
+        after_class_token(self.class_embedding.val().unsqueeze(), patches, positions)
     }
 }

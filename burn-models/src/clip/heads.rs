@@ -158,6 +158,7 @@ composite! {
     inputs: NamedInputs::PIXELS
 }
 
-fn new_projection((inputs, outputs): (usize, usize), factor: f64, init: &Init) -> Linear {
+/// The map from a tower's hidden states to what texts and images are compared by.
+pub(super) fn new_projection((inputs, outputs): (usize, usize), factor: f64, init: &Init) -> Linear {
     new_linear(inputs, outputs, false, factor / (inputs.max(1) as f64).sqrt(), init.device())
 }

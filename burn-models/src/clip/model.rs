@@ -1,8 +1,9 @@
+use super::heads::new_projection;
 use super::{CLIPConfig, CLIPOutput, CLIPTextModel, CLIPVisionModel};
 use crate::auto::NamedInputs;
 use crate::error::ForwardError;
 use crate::inputs::{PixelInputs, TextImageInputs, TextInputs};
-use crate::layers::{contrastive_loss, linear, new_linear};
+use crate::layers::{contrastive_loss, linear};
 use crate::models::composite;
 use crate::outputs::BaseModelOutputWithPooling;
 use burn::module::{Initializer, Module, Param};
@@ -32,10 +33,7 @@ pub struct CLIPModel {
 impl CLIPModel {
     /// Fresh parameters.
     pub fn new(config: &CLIPConfig, init: &Init) -> Self {
-        let projection = |size: usize| {
-            let std = config.initializer_factor / (size.max(1) as f64).sqrt();
-            new_linear(size, config.projection_dim, false, std, init.device())
-        };
+        let projection = |size| new_projection((size, config.projection_dim), config.initializer_factor, init);
         let scale = Initializer::Constant { value: config.logit_scale_init_value };
         Self {
             text_model: CLIPTextModel::new(&config.text_config, init),
@@ -146,8 +144,8 @@ const VISION: &str = "vision_model_output.";
 composite! {
     CLIPModel(CLIPConfig at config): TextImageInputs => CLIPOutput;
     parts: {
-        text("text_model_output."): CLIPTextModel at text_model,
-        vision("vision_model_output."): CLIPVisionModel at vision_model
+        text(TEXT): CLIPTextModel at text_model,
+        vision(VISION): CLIPVisionModel at vision_model
     },
     prefix: "clip",
     is_base: true,

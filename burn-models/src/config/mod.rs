@@ -21,7 +21,7 @@ pub use token_ids::TokenIds;
 pub use validate::{MAX_LAYERS, MAX_PARAMETERS, validate_decoder};
 
 pub(crate) use implement::{config_defaults, config_json, decoder_config, model_config};
-pub(crate) use normalize::set_default_theta;
+pub(crate) use normalize::{set_default_theta, take_other_names};
 pub(crate) use validate::{
     MAX_SIZE, StackSizes, check_experts, layered_window, multiple_of, product, validate_layer_types, validate_stack,
 };

@@ -42,6 +42,18 @@ fn rename(config: &mut Map<String, Value>, old: &str, new: &str) {
     }
 }
 
+/// Takes fields by the names that other families have for them, where a family's own is absent or null. What stands
+/// there under both names is kept.
+pub(crate) fn take_other_names(config: &mut Map<String, Value>, names: &[(&str, &str)]) {
+    for (other, own) in names {
+        if config.get(*own).is_none_or(Value::is_null)
+            && let Some(value) = config.remove(*other)
+        {
+            config.insert((*own).to_owned(), value);
+        }
+    }
+}
+
 fn collect_rope(config: &mut Map<String, Value>) {
     let scaling = config.remove("rope_scaling");
     let loose = ["rope_theta", "partial_rotary_factor"].map(|name| (name, config.remove(name)));
@@ -105,6 +117,15 @@ mod tests {
             "dtype": "a", "torch_dtype": "b", "rope_theta": 1.0, "rope_parameters": {"rope_theta": 2.0}
         }));
         assert_eq!(both, json!({"dtype": "a", "rope_parameters": {"rope_theta": 2.0}}));
+    }
+
+    #[test]
+    fn other_names_stand_for_absent_ones() {
+        let Value::Object(mut config) = json!({"a": 1, "b": 2, "own_b": null, "c": 3, "own_c": 4}) else {
+            unreachable!("it is an object")
+        };
+        take_other_names(&mut config, &[("a", "own_a"), ("b", "own_b"), ("c", "own_c"), ("d", "own_d")]);
+        assert_eq!(Value::Object(config), json!({"own_a": 1, "own_b": 2, "c": 3, "own_c": 4}));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 use crate::config::{
-    ConfigError, GeneralConfig, StackSizes, TokenIds, model_config, multiple_of, product, validate_stack,
+    ConfigError, GeneralConfig, StackSizes, TokenIds, model_config, multiple_of, product, take_other_names,
+    validate_stack,
 };
 use crate::layers::{Activation, Stack};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// The `config.json` of a GPT-2 model. Fields are named as there; what is absent has the reference's default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,18 +140,17 @@ impl GPT2Config {
     }
 }
 
-/// Fields by the names that other families have for them, which are understood as well.
-fn own_names(fields: &mut Map<String, Value>) {
-    for (other, own) in [
-        ("hidden_size", "n_embd"),
-        ("max_position_embeddings", "n_positions"),
-        ("num_attention_heads", "n_head"),
-        ("num_hidden_layers", "n_layer"),
-    ] {
-        if let Some(value) = fields.remove(other) {
-            fields.entry(own).or_insert(value);
-        }
-    }
-}
+/// What other families call the same, and configs may.
+const OTHER_NAMES: [(&str, &str); 4] = [
+    ("hidden_size", "n_embd"),
+    ("max_position_embeddings", "n_positions"),
+    ("num_attention_heads", "n_head"),
+    ("num_hidden_layers", "n_layer"),
+];
 
-model_config!(GPT2Config, "gpt2", use_cache: |config| Some(config.use_cache), adapt: |fields| own_names(fields));
+model_config!(
+    GPT2Config,
+    "gpt2",
+    use_cache: |config| Some(config.use_cache),
+    adapt: |fields| take_other_names(fields, &OTHER_NAMES)
+);

@@ -49,8 +49,9 @@ pub struct TextInputs {
 /// The expected answers that a loss is computed from.
 #[derive(Clone, Debug)]
 pub enum Labels {
-    /// For a language model: the tokens themselves, `[batch, seq]`, `-100` where none is expected. They are shifted
-    /// inside.
+    /// For a language model: the tokens themselves, `[batch, seq]`, `-100` where none is expected. One that predicts
+    /// what comes next shifts them inside; where an encoder is answered or hidden tokens are filled in, they stand where
+    /// they are expected. For a classifier of tokens: the index of each token's class.
     Tokens(Tensor<2, Int>),
     /// For a classifier: the index of each sequence's class, `[batch]`.
     Classes(Tensor<1, Int>),

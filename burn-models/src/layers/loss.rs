@@ -4,7 +4,7 @@ use crate::inputs::Labels;
 use burn::tensor::{DType, Int, Tensor, activation};
 
 /// The label of a position where no token is expected.
-const IGNORED: i64 = -100;
+pub(crate) const IGNORED: i64 = -100;
 
 /// The mean cross entropy of each next token, `[1]`.
 ///

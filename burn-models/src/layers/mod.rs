@@ -48,6 +48,7 @@ pub use head::{
 pub use heads::{merge_heads, split_heads};
 pub use layer_norm::{layer_norm, new_layer_norm};
 pub use linear::{linear, new_linear};
+pub(crate) use loss::IGNORED;
 pub use loss::{causal_lm_loss, classification_loss, contrastive_loss, span_loss, token_loss};
 pub use mask::{AttentionMask, MaskRequest, eager_mask, sdpa_mask};
 pub use mlp::{gated_mlp, plain_mlp};

@@ -1,5 +1,7 @@
 use crate::clip::CLIPVisionConfig;
-use crate::config::{ConfigError, GeneralConfig, ImageSize, StackSizes, model_config, product, validate_stack};
+use crate::config::{
+    ConfigError, GeneralConfig, ImageSize, StackSizes, model_config, product, take_other_names, validate_stack,
+};
 use crate::layers::Activation;
 use crate::llama::LlamaConfig;
 use crate::models::FeatureLayers;
@@ -116,9 +118,7 @@ model_config!(
 
 /// Takes other spellings, and refuses parts of other types before their fields are read as those of the supported ones.
 fn adapt(fields: &mut Map<String, Value>) -> Result<(), String> {
-    if let Some(token) = fields.remove("image_token_id") {
-        fields.entry("image_token_index").or_insert(token);
-    }
+    take_other_names(fields, &[("image_token_id", "image_token_index")]);
     for (part, supported) in [("vision_config", CLIPVisionConfig::MODEL_TYPE), ("text_config", LlamaConfig::MODEL_TYPE)]
     {
         match fields.get(part) {

@@ -94,7 +94,7 @@ composite! {
     LlavaForConditionalGeneration(LlavaConfig at config): LlavaInputs => LlavaCausalLMOutputWithPast;
     parts: {
         text(""): LlamaModel at model.language_model,
-        images("image_outputs."): CLIPVisionModel at model.vision_tower
+        images(IMAGE_OUTPUTS): CLIPVisionModel at model.vision_tower
     },
     prefix: "model",
     is_base: false,

@@ -93,6 +93,7 @@ impl LlavaModel {
                 (text, of_text, Some(images))
             }
             None => {
+                self.refuse_features(vision_feature_layer.is_some(), vision_feature_select_strategy.is_some())?;
                 let [of_text] = kwargs.split(Self::CLASS_NAME, &self.config, &[Part::of::<LlamaModel>("")])?;
                 (text, of_text, None)
             }
@@ -103,6 +104,19 @@ impl LlavaModel {
         output.image_outputs = image_outputs;
         base.pass_on(&mut output)?;
         Ok(output)
+    }
+
+    /// Which features are wanted says nothing without images.
+    fn refuse_features(&self, layer: bool, strategy: bool) -> Result<(), ForwardError> {
+        let given = [("vision_feature_layer", layer), ("vision_feature_select_strategy", strategy)];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((name, _)) => Err(ForwardError::Unused {
+                model: self.config.general.model_type.clone(),
+                name,
+                because: " without `pixel_values`",
+            }),
+            None => Ok(()),
+        }
     }
 
     /// The texts embedded, with features in place of image tokens.
@@ -127,7 +141,7 @@ composite! {
     LlavaModel(LlavaConfig at config): LlavaInputs => LlavaModelOutputWithPast;
     parts: {
         text(""): LlamaModel at language_model,
-        images("image_outputs."): CLIPVisionModel at vision_tower
+        images(IMAGE_OUTPUTS): CLIPVisionModel at vision_tower
     },
     prefix: "model",
     is_base: true,

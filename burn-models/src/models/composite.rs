@@ -6,7 +6,7 @@
 macro_rules! composite {
     (
         $model:ident($config_type:ident at $($config:ident).+): $inputs:ty => $output:ty;
-        parts: { $($part:ident($prefix:literal): $tower:ident at $($path:ident).+),+ },
+        parts: { $($part:ident($prefix:expr): $tower:ident at $($path:ident).+),+ },
         prefix: $base:literal,
         is_base: $is_base:literal,
         inputs: $names:expr
@@ -72,15 +72,7 @@ macro_rules! composite {
             }
 
             fn recordable_keys() -> Vec<String> {
-                let mut keys = Vec::new();
-                $(keys.extend($crate::models::declared_keys::<$tower>());)+
-                let mut known = Vec::new();
-                keys.retain(|key| {
-                    let is_new = !known.contains(key);
-                    known.push(key.clone());
-                    is_new
-                });
-                keys
+                $crate::models::each_once([$($crate::models::declared_keys::<$tower>()),+])
             }
 
             fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {

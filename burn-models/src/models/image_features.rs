@@ -158,8 +158,11 @@ pub fn placed_features(
             return Err(ForwardError::ImageTokens { tokens: found, features: count });
         }
     }
+    if count == 0 {
+        return Ok(embeds);
+    }
     // the number of each mark, less one, is the number of its feature
-    let number = marked.cumsum(0).sub_scalar(1).clamp(0, count.saturating_sub(1) as i64);
+    let number = marked.cumsum(0).sub_scalar(1).clamp(0, count as i64 - 1);
     let placed = features.cast(embeds.dtype()).reshape([count, hidden]).select(0, number);
     let marks = marks.unsqueeze_dim::<3>(2).expand([batch, seq, hidden]);
     Ok(embeds.mask_where(marks, placed.reshape([batch, seq, hidden])))

@@ -4,8 +4,9 @@
 //! | --- | --- |
 //! | [`Model`] | anything that loads from a checkpoint |
 //! | [`Tower`] | what records by its own declaration, alone or inside another |
+//! | [`HasTower`] | a model that is one tower, with or without a head |
 //! | [`Decoder`], [`BaseModel`], [`CausalLM`] | a decoder of text, without its head, and what generates |
-//! | [`EncoderDecoder`] | an encoder, and a decoder that looks at what it gives |
+//! | [`EncoderDecoder`], [`Seq2SeqLM`] | an encoder, and a decoder that looks at what it gives; one that generates |
 
 mod base;
 mod causal_lm;
@@ -16,6 +17,7 @@ mod decoder_model;
 mod encoder_decoder;
 mod image_features;
 mod model;
+mod seq2seq;
 mod tower;
 
 pub use base::BaseModel;
@@ -33,8 +35,8 @@ pub(crate) use composite::composite;
 pub(crate) use decoder::decoder_with_head;
 pub(crate) use decoder_model::decoder_model;
 pub(crate) use encoder_decoder::{
-    ScoredTokens, begun_with, encode_decode, encoder_decoder, encoder_decoder_keys, encoder_decoder_plan, score_tokens,
-    seq2seq_lm,
+    ScoredTokens, begun_with, encode_decode, encoder_decoder_keys, encoder_decoder_plan, score_tokens,
 };
 pub(crate) use model::{base_tower, generate_any, model_head, no_encoder};
-pub(crate) use tower::{declared_keys, tower};
+pub(crate) use seq2seq::{encoder_decoder, seq2seq_lm};
+pub(crate) use tower::{declared_keys, each_once, tower};

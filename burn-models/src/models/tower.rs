@@ -46,8 +46,17 @@ pub trait Tower: CanRecordOutputs {
 
 /// The keys that `M` declares, in order.
 pub(crate) fn declared_keys<M: CanRecordOutputs>() -> Vec<String> {
-    let mut keys: Vec<String> = M::RECORDERS.iter().map(|recorder| recorder.key().to_owned()).collect();
-    keys.dedup();
+    each_once([M::RECORDERS.iter().map(|recorder| recorder.key().to_owned()).collect()])
+}
+
+/// The keys of all parts of a model, each where it is first.
+pub(crate) fn each_once<const N: usize>(parts: [Vec<String>; N]) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for key in parts.into_iter().flatten() {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
     keys
 }
 

@@ -1,5 +1,7 @@
 use super::T5FeedForwardProj;
-use crate::config::{ConfigError, GeneralConfig, StackSizes, TokenIds, model_config, product, validate_stack};
+use crate::config::{
+    ConfigError, GeneralConfig, StackSizes, TokenIds, model_config, product, take_other_names, validate_stack,
+};
 use crate::layers::{Activation, RelativeBuckets};
 use serde::{Deserialize, Serialize};
 
@@ -210,10 +212,9 @@ const OTHER_NAMES: [(&str, &str); 4] = [
     ("head_dim", "d_kv"),
 ];
 
-model_config!(T5Config, "t5", use_cache: |config| Some(config.use_cache), adapt: |fields| {
-    for (other, own) in OTHER_NAMES {
-        if let Some(value) = fields.remove(other) {
-            fields.entry(own).or_insert(value);
-        }
-    }
-});
+model_config!(
+    T5Config,
+    "t5",
+    use_cache: |config| Some(config.use_cache),
+    adapt: |fields| take_other_names(fields, &OTHER_NAMES)
+);

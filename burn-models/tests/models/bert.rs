@@ -1,7 +1,7 @@
 //! What is special in BERT: classes within classes of like names, a head that shares the table of embeddings, names of old
 //! checkpoints, a decoder that looks at an encoder.
 
-use crate::support::{Case, TOLERANCE, assert_close, bits, device, devices, tensors};
+use crate::support::{Case, TOLERANCE, assert_close, bits, device, devices, tensors, weights};
 use burn::module::Module;
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use burn_models::bert::*;
@@ -35,7 +35,7 @@ fn inputs(case: &Case, device: &Device) -> TextInputs {
 type Stored = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
 
 fn stored(folder: &Path) -> Stored {
-    let bytes = std::fs::read(folder.join("model.safetensors")).expect("the weights are there");
+    let bytes = weights(folder);
     let file = safetensors::SafeTensors::deserialize(&bytes).expect("valid");
     let tensor = |view: &TensorView<'_>| (view.dtype(), view.shape().to_vec(), view.data().to_vec());
     file.tensors().into_iter().map(|(key, view)| (key, tensor(&view))).collect()
@@ -55,10 +55,6 @@ fn folder(case: &Case, tensors: &Stored, config: impl FnOnce(&mut serde_json::Va
     let file = safetensors::serialize(views, Some(metadata)).expect("valid");
     std::fs::write(dir.path().join("model.safetensors"), file).expect("written");
     dir
-}
-
-fn weights(folder: &Path) -> Vec<u8> {
-    std::fs::read(folder.join("model.safetensors")).expect("the weights are there")
 }
 
 /// What was loaded is saved as it was.

@@ -1,7 +1,7 @@
 //! What is special in GPT-2: weights that lie in files as they are used, published names without a prefix, learned
 //! positions.
 
-use crate::support::{Case, TOLERANCE, assert_close, bits, device, devices, ids, tensors};
+use crate::support::{Case, TOLERANCE, assert_close, bits, device, devices, ids, tensors, weights};
 use burn::tensor::{DType, FloatDType, Int, Tensor, TensorData};
 use burn_models::TextInputs;
 use burn_models::generation::GenerationConfig;
@@ -9,7 +9,6 @@ use burn_models::gpt2::*;
 use patching_core::prelude::*;
 use patching_core::weights::LoadOptions;
 use safetensors::tensor::{Dtype, TensorView};
-use std::path::Path;
 
 fn ints<const D: usize>(data: impl Into<TensorData>) -> Tensor<D, Int> {
     Tensor::from_data(data.into(), (&device(), DType::I64))
@@ -23,7 +22,7 @@ fn renamed(
 ) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::copy(case.folder().join("config.json"), dir.path().join("config.json")).expect("copied");
-    let bytes = std::fs::read(case.folder().join("model.safetensors")).expect("there");
+    let bytes = weights(case.folder());
     let file = safetensors::SafeTensors::deserialize(&bytes).expect("valid");
     let own = file.tensors().into_iter().map(|(key, view)| (name(&key), view));
     let more = more.iter().map(|(key, dtype, shape, bytes)| {
@@ -33,10 +32,6 @@ fn renamed(
     let file = safetensors::serialize(own.chain(more), Some(metadata)).expect("valid");
     std::fs::write(dir.path().join("model.safetensors"), file).expect("written");
     dir
-}
-
-fn weights(folder: &Path) -> Vec<u8> {
-    std::fs::read(folder.join("model.safetensors")).expect("the weights are there")
 }
 
 fn floats(values: usize) -> Vec<u8> {

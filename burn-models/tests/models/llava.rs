@@ -1,6 +1,8 @@
 //! LLaVA: which hidden states of the tower are asked for, and what becomes of them.
 
-use crate::support::{Case, TOLERANCE, assert_close, bits, device, devices, floats, ids, ints, keys, renamed, tensors};
+use crate::support::{
+    Case, TOLERANCE, assert_close, bits, device, devices, floats, ids, ints, keys, renamed, tensors, weights,
+};
 use burn::module::Module;
 use burn::tensor::{Device, FloatDType, Int, Tensor};
 use burn_models::clip::{CLIPEncoderConfig, CLIPEncoderLayer};
@@ -250,6 +252,10 @@ fn texts_alone_are_read_by_the_language_model() {
     assert!(output.image_outputs.is_none() && output.image_hidden_states().is_none());
     let alone = model.model.language_model.forward(text(&case, &device), &ForwardKwargs::new()).expect("runs");
     assert_eq!(bits(output.hidden_states.at(-1).expect("recorded")), bits(&alone.last_hidden_state));
+    // what says nothing without images
+    let layer = LlavaInputs::from(text(&case, &device)).vision_feature_layer(-1_isize);
+    let error = model.forward(layer, &ForwardKwargs::new()).map(drop).expect_err("no images").to_string();
+    assert_eq!(error, "`llava` takes no `vision_feature_layer` without `pixel_values`");
     // what nothing can record
     let kwargs = ForwardKwargs::new().output("image_outputs.attentions", true);
     assert!(model.forward(text(&case, &device), &kwargs).is_err());
@@ -328,8 +334,7 @@ fn checkpoints_of_every_release_load_and_are_saved_as_they_were() {
         assert_close("logits", &output.logits, &expected["logits"], TOLERANCE);
         let saved = tempfile::tempdir().expect("a folder");
         model.save_pretrained(saved.path()).expect("saves");
-        let bytes = |folder: &std::path::Path| std::fs::read(folder.join("model.safetensors")).expect("weights");
-        assert!(bytes(saved.path()) == bytes(dir.path()), "other bytes than {:?}", &keys(dir.path())[..3]);
+        assert!(weights(saved.path()) == weights(dir.path()), "other bytes than {:?}", &keys(dir.path())[..3]);
 
         let base = LlavaModel::from_pretrained(dir.path(), &device).expect("loads");
         let output = base.forward(inputs(&case, &device), &ForwardKwargs::new().output_hidden_states([-1]));

@@ -159,7 +159,7 @@ pub fn renamed(
 ) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::copy(folder.join("config.json"), dir.path().join("config.json")).expect("a config");
-    let bytes = std::fs::read(folder.join("model.safetensors")).expect("weights");
+    let bytes = weights(folder);
     let file = SafeTensors::deserialize(&bytes).expect("valid weights");
     let kept = file.tensors().into_iter().filter_map(|(name, view)| Some((rename(&name)?, view)));
     let views = more.iter().map(|(name, data)| {
@@ -172,9 +172,14 @@ pub fn renamed(
     dir
 }
 
+/// The bytes of a checkpoint's weights.
+pub fn weights(folder: &Path) -> Vec<u8> {
+    std::fs::read(folder.join("model.safetensors")).expect("weights")
+}
+
 /// The names of all tensors of a checkpoint.
 pub fn keys(folder: &Path) -> Vec<String> {
-    let bytes = std::fs::read(folder.join("model.safetensors")).expect("weights");
+    let bytes = weights(folder);
     let file = SafeTensors::deserialize(&bytes).expect("valid weights");
     let mut names: Vec<String> = file.names().into_iter().map(ToString::to_string).collect();
     names.sort();

@@ -2,18 +2,29 @@
 
 use super::{Given, one_sequence, tokens};
 use burn::tensor::TensorData;
-use burnlens::burn_models::auto::{AnyModel, NamedInputs};
+use burnlens::burn_models::auto::{AnyModel, ModelClass, NamedInputs};
 use serde_json::Value;
 
-/// A number of the config, or of that of one of its parts.
-fn number(config: &Value, names: &[&str]) -> Option<usize> {
-    let own = names.iter().find_map(|name| match config.get(name)? {
-        // an image's height and width
-        Value::Array(sizes) => sizes.first()?.as_u64(),
-        size => size.as_u64(),
-    });
-    let of_parts = || ["vision_config", "text_config"].iter().find_map(|part| number(config.get(part)?, names));
-    own.and_then(|number| usize::try_from(number).ok()).or_else(of_parts)
+/// A field of the config, or of that of one of its parts.
+fn field<'c>(config: &'c Value, name: &str) -> Option<&'c Value> {
+    let own = config.get(name).filter(|value| !value.is_null());
+    own.or_else(|| ["vision_config", "text_config"].iter().find_map(|part| field(config.get(part)?, name)))
+}
+
+fn size(value: &Value) -> Option<usize> {
+    usize::try_from(value.as_u64()?).ok()
+}
+
+fn number(config: &Value, name: &str) -> Option<usize> {
+    field(config, name).and_then(size)
+}
+
+/// The height and width of an image that the model was trained on: one number, or both.
+fn image_size(config: &Value) -> Option<[usize; 2]> {
+    match field(config, "image_size")? {
+        Value::Array(sides) => Some([size(sides.first()?)?, size(sides.get(1)?)?]),
+        side => size(side).map(|side| [side, side]),
+    }
 }
 
 /// One of everything that `model` cannot do without, all zeros: `length` tokens at most.
@@ -23,27 +34,30 @@ pub(super) fn inputs(length: usize, model: &AnyModel) -> NamedInputs {
     let zeros = |shape: Vec<usize>| TensorData::zeros::<f32, _>(shape);
     let mut inputs = NamedInputs::new();
     if takes("input_ids") {
-        let most = if takes("pixel_values") { number(&config, &["max_position_embeddings"]) } else { None };
+        let most = if takes("pixel_values") { number(&config, "max_position_embeddings") } else { None };
         inputs = one_sequence(vec![0; length.min(most.unwrap_or(length))]);
     }
     if takes("pixel_values") {
-        let channels = number(&config, &["num_channels"]).unwrap_or(3);
-        let side = number(&config, &["image_size"]).unwrap_or(224);
-        inputs = inputs.with("pixel_values", zeros(vec![1, channels, side, side]));
+        let channels = number(&config, "num_channels").unwrap_or(3);
+        let [height, width] = image_size(&config).unwrap_or([224, 224]);
+        inputs = inputs.with("pixel_values", zeros(vec![1, channels, height, width]));
     }
     if takes("input_features") {
-        let bins = number(&config, &["num_mel_bins"]).unwrap_or(80);
-        let positions = number(&config, &["max_source_positions"]).unwrap_or(1500);
+        let bins = number(&config, "num_mel_bins").unwrap_or(80);
+        let positions = number(&config, "max_source_positions").unwrap_or(1500);
         inputs = inputs.with("input_features", zeros(vec![1, bins, 2 * positions]));
     }
     inputs
 }
 
-/// Lets a decoder that answers an encoder begin with its start token, if nothing is given for it.
+/// Lets a decoder that answers an encoder begin with its start token, if nothing is given for it. Heads that generate
+/// nothing let it read the encoder's tokens once more by themselves.
 pub(super) fn begin_decoder(mut given: Given, model: &AnyModel) -> Given {
     const NAMES: [&str; 3] = ["decoder_input_ids", "decoder_inputs_embeds", "labels"];
     let is_given = NAMES.iter().any(|name| given.tensors.get(name).is_some());
-    if is_given || !model.input_names().contains(&"decoder_input_ids") {
+    let is_base = || ModelClass::all().iter().any(|class| class.is_base && class.name == model.class_name());
+    let begins = model.input_names().contains(&"decoder_input_ids") && (model.generates() || is_base());
+    if is_given || !begins {
         return given;
     }
     let config = model.config_json();

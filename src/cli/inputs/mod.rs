@@ -115,7 +115,7 @@ impl Given {
     pub(crate) fn read_by(&self, key: &str) -> ReadBy<'_> {
         let (text, decoder) = (self.tokens.as_ref(), self.decoder_tokens.as_ref());
         let [queries, keys] = match key {
-            _ if key.starts_with("vision") => [None, None],
+            _ if key.starts_with("vision") || key.starts_with("image_outputs.") => [None, None],
             _ if key.ends_with("cross_attentions") => match decoder {
                 Some(decoder) => [Some(decoder), text],
                 // what the encoder read is not known

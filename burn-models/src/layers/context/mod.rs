@@ -1,5 +1,10 @@
+mod given;
+mod stack;
+
+pub use stack::{Causality, Stack};
+
+use self::given::{check_use, encoded, padding, positions, segments, unused};
 use super::attention::{AttentionImplementation, AttentionInterface};
-use super::embedding::{is_host, safe_ids};
 use super::experts::{ExpertsImplementation, ExpertsInterface};
 use super::{AttentionMask, Cache, CacheFits, Extent, MaskRequest, Rotary, Tokens};
 use crate::config::{DecoderConfig, GeneralConfig, check_experts};
@@ -40,81 +45,6 @@ struct Encoder {
     hidden_states: Option<Tensor<3>>,
     request: MaskRequest,
     mask: Option<AttentionMask>,
-}
-
-/// Whether a position looks at later ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Causality {
-    /// It does not, unless a call says otherwise.
-    Causal,
-    /// It does, unless a call says otherwise.
-    Bidirectional,
-    /// It does not, whatever a call says.
-    AlwaysCausal,
-    /// It does, whatever a call says.
-    NeverCausal,
-}
-
-impl Causality {
-    fn is_causal(self, kwargs: &ForwardKwargs) -> bool {
-        match self {
-            Self::Causal => kwargs.get_is_causal().unwrap_or(true),
-            Self::Bidirectional => kwargs.get_is_causal().unwrap_or(false),
-            Self::AlwaysCausal => true,
-            Self::NeverCausal => false,
-        }
-    }
-}
-
-/// What the context of a stack of layers depends on besides the inputs of a call.
-#[derive(Clone, Debug)]
-pub struct Stack<'a> {
-    /// The part of the config that is not about the architecture.
-    pub general: &'a GeneralConfig,
-    /// How far back each layer looks.
-    pub windows: Vec<Option<usize>>,
-    /// The number of key and value heads.
-    pub key_heads: usize,
-    /// The size of a head.
-    pub head_dim: usize,
-    /// Whether a position looks at later ones.
-    pub causality: Causality,
-    /// Whether keys and values are kept unless a call says otherwise; `None`: the stack has no cache.
-    pub use_cache: Option<bool>,
-    /// The hidden size of the encoder that layers look at; `None`: they look at none.
-    pub encoder_size: Option<usize>,
-    /// How many positions have embeddings; `None`: positions are not looked up.
-    pub max_positions: Option<usize>,
-    /// Whether positions that begin anew part a row into sequences that do not see each other.
-    pub packs: bool,
-}
-
-impl<'a> Stack<'a> {
-    /// `layers` layers of an encoder: every position looks at every other, and nothing is kept.
-    pub fn encoder(general: &'a GeneralConfig, layers: usize) -> Self {
-        Self {
-            general,
-            windows: vec![None; layers],
-            key_heads: 0,
-            head_dim: 0,
-            causality: Causality::Bidirectional,
-            use_cache: None,
-            encoder_size: None,
-            max_positions: None,
-            packs: false,
-        }
-    }
-
-    /// `layers` layers of a decoder that has as many key heads as query heads.
-    pub fn decoder(general: &'a GeneralConfig, layers: usize, [heads, head_dim]: [usize; 2], use_cache: bool) -> Self {
-        Self {
-            key_heads: heads,
-            head_dim,
-            causality: Causality::Causal,
-            use_cache: Some(use_cache),
-            ..Self::encoder(general, layers)
-        }
-    }
 }
 
 impl LayerContext {
@@ -192,7 +122,12 @@ impl LayerContext {
             key_offset: 0,
             is_causal: stack.causality.is_causal(kwargs),
             window: None,
-            padding: padding(inputs.attention_mask, [batch, past + seq])?,
+            padding: padding(
+                "attention_mask",
+                inputs.attention_mask,
+                [batch, past + seq],
+                "the tokens seen before with those of now",
+            )?,
             segments,
             dtype,
             device,
@@ -209,7 +144,7 @@ impl LayerContext {
                 return Err(unused(stack, "encoder_attention_mask", because));
             }
             (Some((hidden_states, length)), mask) => {
-                let padding = source_padding(mask, [batch, length])?;
+                let padding = padding("encoder_attention_mask", mask, [batch, length], "the encoder's positions")?;
                 let request =
                     MaskRequest { key_length: length, is_causal: false, padding, segments: None, ..request.clone() };
                 Some(Encoder { hidden_states, request, mask: None })
@@ -368,106 +303,5 @@ fn replay<C: DecoderConfig>(config: &C, routing: ExpertRouting, tokens: usize) -
     match config.experts() {
         Some(experts) => Replay::new(routing, &experts, tokens),
         None => Err(RoutingError::NoExperts { model_type: config.general().model_type.clone() }),
-    }
-}
-
-/// Refuses what the stack would ignore.
-fn check_use(stack: &Stack<'_>, inputs: &TextInputs) -> Result<(), ForwardError> {
-    let needless = [
-        ("token_type_ids", inputs.token_type_ids.is_some(), ""),
-        ("cache", inputs.cache.is_some() && stack.use_cache.is_none(), ": it is no decoder"),
-        (
-            "encoder_hidden_states",
-            inputs.encoder_hidden_states.is_some() && stack.encoder_size.is_none(),
-            ": it has no cross-attention (`is_decoder` and `add_cross_attention` in the config)",
-        ),
-    ];
-    if let Some((name, _, because)) = needless.into_iter().find(|(_, is_given, _)| *is_given) {
-        return Err(unused(stack, name, because));
-    }
-    match inputs.expert_routing {
-        Some(_) => Err(RoutingError::NoExperts { model_type: stack.general.model_type.clone() }.into()),
-        None => Ok(()),
-    }
-}
-
-fn unused(stack: &Stack<'_>, name: &'static str, because: &'static str) -> ForwardError {
-    ForwardError::Unused { model: stack.general.model_type.clone(), name, because }
-}
-
-fn encoded(stack: &Stack<'_>, states: Tensor<3>, batch: usize) -> Result<Tensor<3>, ForwardError> {
-    match (states.dims(), stack.encoder_size) {
-        ([rows, source, size], Some(expected)) if rows == batch && source > 0 && size == expected => Ok(states),
-        (found, expected) => Err(ForwardError::Shape {
-            name: "encoder_hidden_states",
-            found: found.to_vec(),
-            expected: format!("[{batch}, source, {}], none of them zero", expected.unwrap_or_default()),
-        }),
-    }
-}
-
-fn source_padding(mask: Option<Tensor<2, Int>>, expected: [usize; 2]) -> Result<Option<Tensor<2, Int>>, ForwardError> {
-    match mask {
-        Some(mask) if mask.dims() != expected => Err(ForwardError::Shape {
-            name: "encoder_attention_mask",
-            found: mask.dims().to_vec(),
-            expected: format!("{expected:?}: batch, and the encoder's positions"),
-        }),
-        mask => Ok(mask),
-    }
-}
-
-fn positions(
-    stack: &Stack<'_>,
-    given: Option<Tensor<2, Int>>,
-    past: usize,
-    Extent { batch, seq, device, .. }: &Extent,
-) -> Result<Tensor<2, Int>, ForwardError> {
-    const NAME: &str = "position_ids";
-    let Some(given) = given else {
-        let end = past + seq;
-        if let Some(limit) = stack.max_positions.filter(|limit| end > *limit) {
-            return Err(ForwardError::IndexOutOfRange { name: NAME, found: end as i64 - 1, limit });
-        }
-        return Ok(Tensor::<1, Int>::arange(past as i64..end as i64, device).unsqueeze());
-    };
-    match given.dims() {
-        [rows, columns] if (rows == *batch || rows == 1) && columns == *seq => match stack.max_positions {
-            Some(limit) => safe_ids(NAME, given, limit),
-            None => Ok(given),
-        },
-        found => Err(ForwardError::Shape {
-            name: NAME,
-            found: found.to_vec(),
-            expected: format!("[{batch}, {seq}] or [1, {seq}]"),
-        }),
-    }
-}
-
-/// Which sequence each token belongs to, where positions do not go up one by one: a new sequence begins there.
-///
-/// That they do can only be known by reading them; where that would stop the device, they are taken as they come.
-fn segments(position_ids: Tensor<2, Int>) -> Option<Tensor<2, Int>> {
-    let [rows, seq] = position_ids.dims();
-    if rows == 0 || seq < 2 {
-        return None;
-    }
-    let steps = position_ids.clone().slice_dim(1, 1..seq) - position_ids.slice_dim(1, 0..seq - 1);
-    if is_host(&steps.device()) && steps.to_data().iter::<i64>().all(|step| step == 1) {
-        return None;
-    }
-    let begins = steps.not_equal_scalar(1).int();
-    let first = Tensor::zeros([rows, 1], (&begins.device(), begins.dtype()));
-    Some(Tensor::cat(vec![first, begins], 1).cumsum(1))
-}
-
-fn padding(mask: Option<Tensor<2, Int>>, expected: [usize; 2]) -> Result<Option<Tensor<2, Int>>, ForwardError> {
-    match mask {
-        Some(mask) if mask.dims() != expected => Err(ForwardError::Shape {
-            name: "attention_mask",
-            found: mask.dims().to_vec(),
-            expected: format!("{expected:?}: batch, and the tokens seen before with those of now"),
-        }),
-        mask => Ok(mask),
     }
 }
