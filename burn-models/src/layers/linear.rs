@@ -57,7 +57,7 @@ pub(crate) fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 
 #[cfg(feature = "flex")]
 mod strips {
-    use crate::layers::vector::{CHUNK, widest};
+    use crate::layers::vector::{CHUNK, Kernel, widest};
     use burn::tensor::{DType, Tensor};
     use rayon::prelude::*;
 
@@ -87,7 +87,7 @@ mod strips {
         let (Ok(values), Ok(bias)) = (x.as_mut_slice::<f32>(), bias.as_slice::<f32>()) else {
             unreachable!("both were found to be f32")
         };
-        let add = |rows: &mut [f32]| widest(add_to_rows, (rows, bias));
+        let add = |rows: &mut [f32]| widest(AddToRows { rows, bias });
         if values.len() <= CHUNK {
             add(values);
         } else {
@@ -96,11 +96,18 @@ mod strips {
         Tensor::from_data(x, (&device, DType::F32))
     }
 
-    #[inline(always)]
-    fn add_to_rows((rows, bias): (&mut [f32], &[f32])) {
-        for row in rows.chunks_exact_mut(bias.len().max(1)) {
-            for (value, bias) in row.iter_mut().zip(bias) {
-                *value += bias;
+    struct AddToRows<'a> {
+        rows: &'a mut [f32],
+        bias: &'a [f32],
+    }
+
+    impl Kernel for AddToRows<'_> {
+        #[inline(always)]
+        fn run(self) {
+            for row in self.rows.chunks_exact_mut(self.bias.len().max(1)) {
+                for (value, bias) in row.iter_mut().zip(self.bias) {
+                    *value += bias;
+                }
             }
         }
     }
