@@ -147,6 +147,39 @@ mod strips {
         }
 
         #[test]
+        fn biases_are_added_to_rows() {
+            use super::super::with_bias;
+            let device = Device::flex();
+            for shape in [[1, 1], [3, 7], [5, 1000], [33, 701], [0, 4]] {
+                let x = Tensor::<2>::random(shape, Distribution::Default, &device);
+                let bias = Tensor::<1>::random([shape[1]], Distribution::Default, &device);
+                let plain = |x: Tensor<2>, bias: Tensor<1>| x + bias.unsqueeze();
+                let expected = bits(plain(x.clone(), bias.clone()));
+                assert_eq!(bits(with_bias(x.clone(), Some(bias.clone()))), expected);
+                let view = x.clone().transpose().reshape([shape[1], shape[0]]);
+                let view = Tensor::cat(vec![view.clone(), view], 1).slice_dim(1, 0..shape[0]).transpose();
+                assert_eq!(bits(with_bias(view, Some(bias.clone()))), expected);
+                assert_eq!(bits(with_bias(x.clone(), None)), bits(x.clone()));
+                for dtype in [DType::F16, DType::BF16] {
+                    let (x, bias) = (x.clone().cast(dtype), bias.clone().cast(dtype));
+                    let found = with_bias(x.clone(), Some(bias.clone()));
+                    assert_eq!(found.dtype(), dtype);
+                    assert_eq!(bits(found), bits(plain(x, bias)));
+                }
+            }
+        }
+
+        #[cfg(feature = "autodiff")]
+        #[test]
+        fn biases_get_gradients() {
+            let device = Device::flex().autodiff();
+            let bias = Tensor::<1>::zeros([3], &device).require_grad();
+            let sum = super::super::with_bias(Tensor::ones([5, 3], &device), Some(bias.clone())).sum();
+            let gradient = bias.grad(&sum.backward()).expect("the bias is on the graph");
+            assert_eq!(gradient.into_data().iter::<f32>().collect::<Vec<_>>(), [5.0; 3]);
+        }
+
+        #[test]
         fn strips_are_the_product() {
             let device = Device::flex();
             let random = |shape: [usize; 2]| Tensor::<2>::random(shape, Distribution::Default, &device);
