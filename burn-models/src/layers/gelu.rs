@@ -9,7 +9,7 @@ use burn::tensor::{Tensor, activation};
 pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if is_ours(&x) {
-        return super::vector::map(x, one::gelu);
+        return super::vector::map(x, one::Gelu);
     }
     activation::gelu(x)
 }
@@ -18,7 +18,7 @@ pub fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 pub fn gelu_tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if is_ours(&x) {
-        return super::vector::map(x, one::gelu_tanh);
+        return super::vector::map(x, one::GeluTanh);
     }
     activation::gelu_approximate(x)
 }
@@ -27,7 +27,7 @@ pub fn gelu_tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
 pub fn quick_gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if is_ours(&x) {
-        return super::vector::map(x, one::quick_gelu);
+        return super::vector::map(x, one::QuickGelu);
     }
     x.clone() * activation::sigmoid(x * 1.702)
 }
@@ -41,24 +41,39 @@ fn is_ours<const D: usize>(x: &Tensor<D>) -> bool {
 /// The functions of one element.
 #[cfg(feature = "flex")]
 mod one {
-    use crate::layers::vector::{erf, exp};
+    use crate::layers::vector::{Function, erf, exp};
     use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-    #[inline(always)]
-    pub(super) fn gelu(x: f32) -> f32 {
-        0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))
+    #[derive(Clone, Copy)]
+    pub(super) struct Gelu;
+
+    impl Function for Gelu {
+        #[inline(always)]
+        fn at(self, x: f32) -> f32 {
+            0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))
+        }
     }
 
-    /// `(1 + tanh(u)) / 2` is `sigmoid(2u)`.
-    #[inline(always)]
-    pub(super) fn gelu_tanh(x: f32) -> f32 {
-        const TWICE_ROOT: f32 = 2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
-        x * sigmoid(TWICE_ROOT * (x + 0.044_715 * x * x * x))
+    #[derive(Clone, Copy)]
+    pub(super) struct GeluTanh;
+
+    impl Function for GeluTanh {
+        /// `(1 + tanh(u)) / 2` is `sigmoid(2u)`.
+        #[inline(always)]
+        fn at(self, x: f32) -> f32 {
+            const TWICE_ROOT: f32 = 2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
+            x * sigmoid(TWICE_ROOT * (x + 0.044_715 * x * x * x))
+        }
     }
 
-    #[inline(always)]
-    pub(super) fn quick_gelu(x: f32) -> f32 {
-        x * sigmoid(1.702 * x)
+    #[derive(Clone, Copy)]
+    pub(super) struct QuickGelu;
+
+    impl Function for QuickGelu {
+        #[inline(always)]
+        fn at(self, x: f32) -> f32 {
+            x * sigmoid(1.702 * x)
+        }
     }
 
     #[inline(always)]

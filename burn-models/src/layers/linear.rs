@@ -57,7 +57,7 @@ pub(crate) fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 
 #[cfg(feature = "flex")]
 mod strips {
-    use crate::layers::vector::{CHUNK, widest};
+    use crate::layers::vector::{CHUNK, Kernel, widest};
     use burn::tensor::{DType, Tensor};
     use rayon::prelude::*;
 
@@ -87,7 +87,7 @@ mod strips {
         let (Ok(values), Ok(bias)) = (x.as_mut_slice::<f32>(), bias.as_slice::<f32>()) else {
             unreachable!("both were found to be f32")
         };
-        let add = |rows: &mut [f32]| widest(add_to_rows, (rows, bias));
+        let add = |rows: &mut [f32]| widest(AddToRows { rows, bias });
         if values.len() <= CHUNK {
             add(values);
         } else {
@@ -96,11 +96,18 @@ mod strips {
         Tensor::from_data(x, (&device, DType::F32))
     }
 
-    #[inline(always)]
-    fn add_to_rows((rows, bias): (&mut [f32], &[f32])) {
-        for row in rows.chunks_exact_mut(bias.len().max(1)) {
-            for (value, bias) in row.iter_mut().zip(bias) {
-                *value += bias;
+    struct AddToRows<'a> {
+        rows: &'a mut [f32],
+        bias: &'a [f32],
+    }
+
+    impl Kernel for AddToRows<'_> {
+        #[inline(always)]
+        fn run(self) {
+            for row in self.rows.chunks_exact_mut(self.bias.len().max(1)) {
+                for (value, bias) in row.iter_mut().zip(self.bias) {
+                    *value += bias;
+                }
             }
         }
     }
@@ -137,6 +144,39 @@ mod strips {
 
         fn bits(tensor: Tensor<2>) -> Vec<f32> {
             tensor.into_data().iter::<f32>().collect()
+        }
+
+        #[test]
+        fn biases_are_added_to_rows() {
+            use super::super::with_bias;
+            let device = Device::flex();
+            for shape in [[1, 1], [3, 7], [5, 1000], [33, 701], [0, 4]] {
+                let x = Tensor::<2>::random(shape, Distribution::Default, &device);
+                let bias = Tensor::<1>::random([shape[1]], Distribution::Default, &device);
+                let plain = |x: Tensor<2>, bias: Tensor<1>| x + bias.unsqueeze();
+                let expected = bits(plain(x.clone(), bias.clone()));
+                assert_eq!(bits(with_bias(x.clone(), Some(bias.clone()))), expected);
+                let view = x.clone().transpose().reshape([shape[1], shape[0]]);
+                let view = Tensor::cat(vec![view.clone(), view], 1).slice_dim(1, 0..shape[0]).transpose();
+                assert_eq!(bits(with_bias(view, Some(bias.clone()))), expected);
+                assert_eq!(bits(with_bias(x.clone(), None)), bits(x.clone()));
+                for dtype in [DType::F16, DType::BF16] {
+                    let (x, bias) = (x.clone().cast(dtype), bias.clone().cast(dtype));
+                    let found = with_bias(x.clone(), Some(bias.clone()));
+                    assert_eq!(found.dtype(), dtype);
+                    assert_eq!(bits(found), bits(plain(x, bias)));
+                }
+            }
+        }
+
+        #[cfg(feature = "autodiff")]
+        #[test]
+        fn biases_get_gradients() {
+            let device = Device::flex().autodiff();
+            let bias = Tensor::<1>::zeros([3], &device).require_grad();
+            let sum = super::super::with_bias(Tensor::ones([5, 3], &device), Some(bias.clone())).sum();
+            let gradient = bias.grad(&sum.backward()).expect("the bias is on the graph");
+            assert_eq!(gradient.into_data().iter::<f32>().collect::<Vec<_>>(), [5.0; 3]);
         }
 
         #[test]

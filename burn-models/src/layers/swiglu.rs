@@ -37,7 +37,7 @@ pub fn gated_halves(activation: Activation, gate_up: Tensor<2>) -> Tensor<2> {
 
 #[cfg(feature = "flex")]
 mod one_pass {
-    use crate::layers::vector::{CHUNK, exp, widest};
+    use crate::layers::vector::{CHUNK, Kernel, exp, widest};
     use burn::tensor::{DType, Tensor, TensorData, activation::silu};
     use rayon::prelude::*;
 
@@ -62,9 +62,9 @@ mod one_pass {
         let gate_up = gate_up.into_data();
         let Ok(values) = gate_up.as_slice::<f32>() else { unreachable!("it was found to be f32") };
         let mut product = vec![0.0; rows * size];
-        let each = |(product, values): (&mut [f32], &[f32])| {
+        let each = |(products, values): (&mut [f32], &[f32])| {
             let (gate, up) = values.split_at(size);
-            widest(silu_products, (product, gate, up));
+            widest(Products { products, gate, up });
         };
         if product.len() <= CHUNK {
             product.chunks_exact_mut(size).zip(values.chunks_exact(width)).for_each(each);
@@ -78,7 +78,7 @@ mod one_pass {
         let (Ok(gate), Ok(up)) = (gate.as_mut_slice::<f32>(), up.as_slice::<f32>()) else {
             unreachable!("both were found to be f32")
         };
-        let each = |(gate, up): (&mut [f32], &[f32])| widest(silu_times, (gate, up));
+        let each = |(gate, up): (&mut [f32], &[f32])| widest(InPlace { gate, up });
         if gate.len() <= CHUNK {
             each((gate, up));
         } else {
@@ -86,17 +86,32 @@ mod one_pass {
         }
     }
 
-    #[inline(always)]
-    fn silu_products((products, gate, up): (&mut [f32], &[f32], &[f32])) {
-        for ((product, gate), up) in products.iter_mut().zip(gate).zip(up) {
-            *product = silu_of(*gate) * up;
+    struct Products<'a> {
+        products: &'a mut [f32],
+        gate: &'a [f32],
+        up: &'a [f32],
+    }
+
+    impl Kernel for Products<'_> {
+        #[inline(always)]
+        fn run(self) {
+            for ((product, gate), up) in self.products.iter_mut().zip(self.gate).zip(self.up) {
+                *product = silu_of(*gate) * up;
+            }
         }
     }
 
-    #[inline(always)]
-    fn silu_times((gate, up): (&mut [f32], &[f32])) {
-        for (gate, up) in gate.iter_mut().zip(up) {
-            *gate = silu_of(*gate) * up;
+    struct InPlace<'a> {
+        gate: &'a mut [f32],
+        up: &'a [f32],
+    }
+
+    impl Kernel for InPlace<'_> {
+        #[inline(always)]
+        fn run(self) {
+            for (gate, up) in self.gate.iter_mut().zip(self.up) {
+                *gate = silu_of(*gate) * up;
+            }
         }
     }
 

@@ -9,47 +9,61 @@ use rayon::prelude::*;
 /// Elements for each task: below it another thread costs more than it brings.
 pub(super) const CHUNK: usize = 16 * 1024;
 
-/// Calls `work` with `arguments`, compiled for the widest vectors that this processor has.
+/// A loop that is compiled for each kind of processor.
 ///
-/// `work` has to be a function that is always inlined, as all that it calls in its loops: what stays a function of its
-/// own, as a closure may, is compiled for the least processor.
-#[inline(always)]
-pub(super) fn widest<T, R>(work: impl FnOnce(T) -> R, arguments: T) -> R {
-    pulp::Arch::new().dispatch(Call { work, arguments })
+/// `run` has to be always inlined, as all that it calls: what stays a function of its own, as a closure or a function
+/// that was passed as a value may, is compiled for the least processor.
+pub(super) trait Kernel {
+    /// Runs through it once.
+    fn run(self);
 }
 
-struct Call<F, T> {
-    work: F,
-    arguments: T,
+/// Runs `kernel` with the widest vectors that this processor has.
+pub(super) fn widest(kernel: impl Kernel) {
+    pulp::Arch::new().dispatch(Widest(kernel));
 }
 
-impl<T, R, F: FnOnce(T) -> R> pulp::WithSimd for Call<F, T> {
-    type Output = R;
+struct Widest<K>(K);
+
+impl<K: Kernel> pulp::WithSimd for Widest<K> {
+    type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: pulp::Simd>(self, _: S) -> R {
-        (self.work)(self.arguments)
+    fn with_simd<S: pulp::Simd>(self, _: S) {
+        self.0.run();
     }
 }
 
-/// Applies `each`, which has to be always inlined, to every element of a tensor of f32, in place where it owns its
-/// values.
-pub(super) fn map<const D: usize>(x: Tensor<D>, each: impl Fn(f32) -> f32 + Copy + Sync) -> Tensor<D> {
+/// A function of one number, which has to be always inlined.
+pub(super) trait Function: Copy + Sync {
+    /// Its value at `x`.
+    fn at(self, x: f32) -> f32;
+}
+
+/// Applies a function to every element of a tensor of f32, in place where it owns its values.
+pub(super) fn map<const D: usize>(x: Tensor<D>, function: impl Function) -> Tensor<D> {
     let device = x.device();
     let mut data = x.into_data();
     let Ok(values) = data.as_mut_slice::<f32>() else { unreachable!("callers have looked") };
     if values.len() <= CHUNK {
-        widest(map_all, (values, each));
+        widest(Map { function, values });
     } else {
-        values.par_chunks_mut(CHUNK).for_each(|values| widest(map_all, (values, each)));
+        values.par_chunks_mut(CHUNK).for_each(|values| widest(Map { function, values }));
     }
     Tensor::from_data(data, (&device, DType::F32))
 }
 
-#[inline(always)]
-fn map_all<F: Fn(f32) -> f32>((values, each): (&mut [f32], F)) {
-    for value in values {
-        *value = each(*value);
+struct Map<'a, F> {
+    function: F,
+    values: &'a mut [f32],
+}
+
+impl<F: Function> Kernel for Map<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        for value in self.values {
+            *value = self.function.at(*value);
+        }
     }
 }
 
@@ -64,7 +78,8 @@ pub(super) fn exp(x: f32) -> f32 {
     const LN2_LOW: f32 = -2.121_944_4e-4;
     // beyond it the result would leave the range of f32
     let x = x.clamp(-87.0, 88.0);
-    let n = (x * std::f32::consts::LOG2_E + ROUND) - ROUND;
+    let rounded = x * std::f32::consts::LOG2_E + ROUND;
+    let n = rounded - ROUND;
     let r = x - n * LN2_HIGH - n * LN2_LOW;
     let mut p = 1.987_569_2e-4;
     p = p * r + 1.398_2e-3;
@@ -73,8 +88,8 @@ pub(super) fn exp(x: f32) -> f32 {
     p = p * r + 1.666_666_5e-1;
     p = p * r + 0.5;
     let fraction = p * r * r + r + 1.0;
-    // n is a whole number between -126 and 127
-    fraction * f32::from_bits(((n as i32 + 127) as u32) << 23)
+    // n, between -126 and 127, is in the lowest bits of what was rounded: there it needs no conversion
+    fraction * f32::from_bits((rounded.to_bits() << 23).wrapping_add(1.0_f32.to_bits()))
 }
 
 /// The error function within 1.3e-7: a polynomial in the middle, `1 - exp(-x^2) * p(1 / (1 + |x| / 2))` outside

@@ -5,6 +5,8 @@ mod bias;
 mod call;
 mod eager;
 mod interface;
+#[cfg(feature = "flex")]
+mod running;
 mod sdpa;
 #[cfg(feature = "flex")]
 mod tiled;

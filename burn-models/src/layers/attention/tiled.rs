@@ -6,8 +6,8 @@
 
 use super::Attention;
 use super::bias::Bias;
+use super::running::{Prepare, Running};
 use crate::layers::memory::keep_for_results;
-use crate::layers::vector::{exp, widest};
 use burn::tensor::{DType, Tensor, TensorData};
 use rayon::prelude::*;
 
@@ -177,8 +177,8 @@ struct Rows<'a> {
     place: [usize; 4],
 }
 
-impl Rows<'_> {
-    /// Scales the scores of a row and adds what is to be added; how many of them count.
+impl Prepare for Rows<'_> {
+    /// Scales the scores of a row and adds what is to be added.
     #[inline(always)]
     fn prepare(&self, row: usize, scores: &mut [f32]) -> usize {
         for score in &mut *scores {
@@ -192,120 +192,4 @@ impl Rows<'_> {
         let limit = if self.sizes.is_causal { self.sizes.limit(query) } else { self.sizes.keys };
         limit.saturating_sub(block).min(scores.len())
     }
-}
-
-/// A softmax over blocks of columns, and its product with values, for some rows.
-struct Running {
-    maxima: Vec<f32>,
-    sums: Vec<f32>,
-    products: Vec<f32>,
-    width: usize,
-}
-
-impl Running {
-    fn new(rows: usize, width: usize) -> Self {
-        Self { maxima: vec![f32::NEG_INFINITY; rows], sums: vec![0.0; rows], products: Vec::new(), width }
-    }
-
-    /// Takes in a block of scores and the values that belong to it.
-    fn add(&mut self, scores: Tensor<4>, values: Tensor<4>, rows: Rows) {
-        let device = scores.device();
-        let mut scores = scores.into_data();
-        let mut corrections = vec![0.0; self.maxima.len()];
-        let Ok(all) = scores.as_mut_slice::<f32>() else { unreachable!("they were found to be f32") };
-        widest(softmax, (all, self, &mut corrections, rows));
-        let product = Tensor::<4>::from_data(scores, (&device, DType::F32)).matmul(values).into_data();
-        if self.products.is_empty() {
-            let Ok(product) = product.try_into_vec::<f32>() else { unreachable!("they were found to be f32") };
-            self.products = product;
-            return;
-        }
-        let Ok(product) = product.as_slice::<f32>() else { unreachable!("they were found to be f32") };
-        widest(correct, (&mut self.products, product, &corrections, self.width));
-    }
-
-    /// Divides by the sums and writes each row where `place` says.
-    fn write(&self, place: impl Fn(usize) -> usize, output: &mut [f32]) {
-        for ((row, product), sum) in self.products.chunks_exact(self.width).enumerate().zip(&self.sums) {
-            let start = place(row);
-            let scale = 1.0 / sum;
-            let output = &mut output[start..start + self.width];
-            output.iter_mut().zip(product).for_each(|(output, value)| *output = value * scale);
-        }
-    }
-}
-
-/// The step of a softmax for each row: scores become exponentials, and what earlier blocks have to be multiplied by is
-/// noted down.
-#[inline(always)]
-fn softmax((scores, running, corrections, rows): (&mut [f32], &mut Running, &mut [f32], Rows)) {
-    let columns = scores.len() / corrections.len();
-    let each = scores.chunks_exact_mut(columns).zip(&mut running.maxima).zip(&mut running.sums).zip(corrections);
-    for (row, (((scores, maximum), sum), correction)) in each.enumerate() {
-        let count = rows.prepare(row, scores);
-        let (scores, rest) = scores.split_at_mut(count);
-        let highest = largest(scores, *maximum);
-        // so far nothing may have counted at all
-        let base = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
-        *correction = exp_or_zero(*maximum - base);
-        *sum = *sum * *correction + exponentials(scores, base);
-        *maximum = highest;
-        rest.fill(0.0);
-    }
-}
-
-/// `old * correction + new`, row by row.
-#[inline(always)]
-fn correct((old, new, corrections, width): (&mut [f32], &[f32], &[f32], usize)) {
-    for ((old, new), correction) in old.chunks_exact_mut(width).zip(new.chunks_exact(width)).zip(corrections) {
-        for (old, new) in old.iter_mut().zip(new) {
-            *old = *old * correction + new;
-        }
-    }
-}
-
-/// Lanes of a sum or maximum, so that it need not be in order.
-const LANES: usize = 32;
-
-#[inline(always)]
-fn largest(values: &[f32], start: f32) -> f32 {
-    let mut lanes = [start; LANES];
-    let (chunks, rest) = values.as_chunks::<LANES>();
-    for chunk in chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *lane = larger(*lane, *value);
-        }
-    }
-    lanes.into_iter().chain(rest.iter().copied()).fold(start, larger)
-}
-
-#[inline(always)]
-fn larger(a: f32, b: f32) -> f32 {
-    if b > a { b } else { a }
-}
-
-/// Replaces values by `exp(value - highest)`; their sum.
-#[inline(always)]
-fn exponentials(values: &mut [f32], highest: f32) -> f32 {
-    let mut lanes = [0.0; LANES];
-    let (chunks, rest) = values.as_chunks_mut::<LANES>();
-    for chunk in chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
-            *value = exp_or_zero(*value - highest);
-            *lane += *value;
-        }
-    }
-    let mut sum = 0.0;
-    for value in rest {
-        *value = exp_or_zero(*value - highest);
-        sum += *value;
-    }
-    lanes.into_iter().fold(sum, |sum, lane| sum + lane)
-}
-
-/// `exp`, and nothing at all where that would not be a normal number: what is masked has no weight.
-#[inline(always)]
-fn exp_or_zero(x: f32) -> f32 {
-    let found = exp(x);
-    if x < -87.0 { 0.0 } else { found }
 }

@@ -46,7 +46,7 @@ fn is_close(found: Tensor<4>, expected: Tensor<4>, tolerance: f32) {
 
 fn check(call: Attention) {
     assert!(is_for(&call));
-    is_close(tiled_attention(copy(&call)), eager_attention(call).0, 2e-6);
+    is_close(tiled_attention(copy(&call)), eager_attention(call).0, 5e-6);
 }
 
 /// Shapes with one tile, several, several blocks of keys, shared heads, values of another size.
