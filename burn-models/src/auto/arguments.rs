@@ -103,6 +103,11 @@ impl<'a> Arguments<'a> {
         }
         Ok(match self.inputs.get(NAME) {
             None => None,
+            // one number for each sequence is a label of which there is one
+            Some(data) if data.dtype().is_float() && data.shape().len() == 1 => {
+                let targets = self.floats_in::<1>(NAME, EXPECTED, None)?;
+                targets.map(|targets| Labels::Targets(targets.unsqueeze_dim(1)))
+            }
             Some(data) if data.dtype().is_float() => self.floats_in(NAME, EXPECTED, None)?.map(Labels::Targets),
             Some(data) if data.shape().len() == 1 => self.ints(NAME, EXPECTED)?.map(Labels::Classes),
             Some(_) => self.ints(NAME, EXPECTED)?.map(Labels::Tokens),

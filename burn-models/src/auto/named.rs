@@ -304,6 +304,8 @@ mod tests {
         assert!(matches!(labels(TensorData::from([1_i64])), Ok(Some(Labels::Classes(_)))));
         assert!(matches!(labels(TensorData::from([[1_i64]])), Ok(Some(Labels::Tokens(_)))));
         assert!(matches!(labels(TensorData::from([[1.0_f32]])), Ok(Some(Labels::Targets(_)))));
+        let Ok(Some(Labels::Targets(of_one))) = labels(TensorData::from([1.0_f32, 2.0])) else { panic!("targets") };
+        assert_eq!(of_one.dims(), [2, 1]);
         assert!(labels(TensorData::from([[[1.0_f32]]])).is_err());
     }
 

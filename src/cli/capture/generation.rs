@@ -35,8 +35,12 @@ pub(crate) fn run(
     if !model.generates() {
         return Err(CliError::NoGeneration { class: model.class_name() });
     }
-    // a decoder that answers an encoder begins by itself
-    let inputs = given.tensors.clone().without("labels").without("decoder_input_ids");
+    // a decoder that answers an encoder begins by itself, and there is nothing to compare labels with
+    let needless = ["labels", "decoder_input_ids", "decoder_attention_mask", "decoder_position_ids"];
+    let inputs = needless.iter().fold(given.tensors.clone(), |inputs, name| inputs.without(name));
+    for name in needless.iter().filter(|name| given.from_file(name)) {
+        eprintln!("warning: `{name}` is not used for `--generate`");
+    }
 
     let mut config = GenerationConfig::from_pretrained(&source.dir)?;
     config.max_new_tokens = Some(tokens);

@@ -34,8 +34,9 @@ pub(super) fn inputs(length: usize, model: &AnyModel) -> NamedInputs {
     let zeros = |shape: Vec<usize>| TensorData::zeros::<f32, _>(shape);
     let mut inputs = NamedInputs::new();
     if takes("input_ids") {
-        let most = if takes("pixel_values") { number(&config, "max_position_embeddings") } else { None };
-        inputs = one_sequence(vec![0; length.min(most.unwrap_or(length))]);
+        // models that look positions up have no more than these; others only say what they were trained on
+        let most = ["max_position_embeddings", "n_positions"].iter().find_map(|name| number(&config, name));
+        inputs = one_sequence(vec![0; length.min(most.filter(|most| *most > 0).unwrap_or(length))]);
     }
     if takes("pixel_values") {
         let channels = number(&config, "num_channels").unwrap_or(3);
@@ -65,6 +66,7 @@ pub(super) fn begin_decoder(mut given: Given, model: &AnyModel) -> Given {
     let batch = given.tensors.iter().find_map(|(_, data)| data.shape().first().copied()).unwrap_or(1);
     let begin = TensorData::new(vec![start; batch], [batch, 1]);
     given.tensors = given.tensors.with("decoder_input_ids", begin);
+    given.begun = true;
     given.decoder_tokens =
         tokens(&given.tensors, ["decoder_input_ids", "decoder_attention_mask"], given.tokenizer.as_ref());
     given

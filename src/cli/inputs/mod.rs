@@ -23,6 +23,8 @@ pub(crate) struct Given {
     pub(crate) tokens: Option<Tokens>,
     /// Those that a decoder reads which answers an encoder.
     pub(crate) decoder_tokens: Option<Tokens>,
+    /// The decoder's tokens are the tool's.
+    begun: bool,
     tokenizer: Option<Tokenizer>,
 }
 
@@ -108,7 +110,7 @@ impl Given {
     fn new(tensors: NamedInputs, origin: String, tokenizer: Option<Tokenizer>) -> Self {
         let named = |ids, mask| tokens(&tensors, [ids, mask], tokenizer.as_ref());
         let decoder_tokens = named("decoder_input_ids", "decoder_attention_mask");
-        Self { tokens: named("input_ids", "attention_mask"), decoder_tokens, tensors, origin, tokenizer }
+        Self { tokens: named("input_ids", "attention_mask"), decoder_tokens, tensors, origin, begun: false, tokenizer }
     }
 
     /// The tokens that the queries and the keys of the attention weights called `key` are, as far as they are tokens.
@@ -125,6 +127,11 @@ impl Given {
             _ => [text, text],
         };
         ReadBy { queries, keys }
+    }
+
+    /// Whether the caller gave a tensor called `name`, rather than the tool.
+    pub(crate) fn from_file(&self, name: &str) -> bool {
+        self.tensors.get(name).is_some() && !(self.begun && name == "decoder_input_ids")
     }
 
     /// The tokens that a language model continues.
