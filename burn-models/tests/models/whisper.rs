@@ -2,7 +2,7 @@
 
 use crate::support::{Case, TOLERANCE, assert_close, device, tensors};
 use burn::module::{Module, Param};
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use burn_models::audio::{WhisperFeatureExtractor, read_wav};
 use burn_models::generation::{GenerateError, GenerationConfig};
 use burn_models::whisper::{
@@ -284,15 +284,22 @@ fn labels_of_the_whole_are_not_shifted() {
     assert_close("loss", &output.loss.expect("labels were given"), &expected["whole.loss"], TOLERANCE);
 }
 
-#[test]
-fn a_classifier_may_read_all_hidden_states() {
-    let expected = tensors(&folder("whisper-classes").join("weighted.safetensors"));
+/// A classifier with the weights that it sums hidden states by.
+fn summing(expected: &BTreeMap<String, TensorData>, device: &Device) -> WhisperForAudioClassification {
     let mut config = WhisperConfig::from_pretrained(folder("whisper-classes")).expect("a config");
     config.use_weighted_layer_sum = true;
     let options = LoadOptions::new().allow_missing(true);
-    let model = WhisperForAudioClassification::new(&config, &Init::new(&device()));
+    let model = WhisperForAudioClassification::new(&config, &Init::new(device));
     let (mut model, _) = model.load_weights_with(folder("whisper-classes"), &options).expect("loads");
-    model.layer_weights = Some(Param::from_tensor(floats::<1>(&expected["layer_weights"])));
+    let weights = Tensor::<1>::from_data(expected["layer_weights"].clone(), (device, DType::F32));
+    model.layer_weights = Some(Param::from_tensor(weights));
+    model
+}
+
+#[test]
+fn a_classifier_may_read_all_hidden_states() {
+    let expected = tensors(&folder("whisper-classes").join("weighted.safetensors"));
+    let model = summing(&expected, &device());
     let inputs = SpeechInputs::new(features("whisper-classes")).labels(ints::<1>(&expected["labels"]));
     let output = model.forward(inputs, &ForwardKwargs::new()).expect("runs");
     assert_close("logits", &output.logits, &expected["logits"], TOLERANCE);
@@ -301,6 +308,36 @@ fn a_classifier_may_read_all_hidden_states() {
     for (at, _, state) in output.hidden_states.iter() {
         assert_close("hidden state", state, &expected[&format!("hidden_states.{at}")], TOLERANCE);
     }
+}
+
+/// The sum is of the states as they are; what the caller gets of them is as asked for.
+#[test]
+fn what_is_recorded_does_not_change_what_a_classifier_reads() {
+    let expected = tensors(&folder("whisper-classes").join("weighted.safetensors"));
+    let model = summing(&expected, &device());
+    let run = |kwargs: ForwardKwargs| model.forward(features("whisper-classes"), &kwargs).expect("runs");
+    let plain = run(ForwardKwargs::new()).logits.to_data();
+    let some = run(ForwardKwargs::new().output_hidden_states([0]).output_attentions(true).cast(FloatDType::F16));
+    assert_eq!(some.logits.to_data(), plain);
+    assert_eq!(some.hidden_states.iter().map(|(at, ..)| at).collect::<Vec<_>>(), [0]);
+    assert_eq!(some.hidden_states.at(0).expect("asked for").dtype(), DType::F16);
+    assert_eq!(some.attentions.at(0).expect("asked for").dtype(), DType::F16);
+    let none = run(ForwardKwargs::new().output_hidden_states(false));
+    assert_eq!(none.logits.to_data(), plain);
+    assert!(!none.hidden_states.is_recorded());
+}
+
+#[cfg(feature = "autodiff")]
+#[test]
+fn an_encoder_learns_through_the_sum_of_its_states() {
+    let expected = tensors(&folder("whisper-classes").join("weighted.safetensors"));
+    let device = device().autodiff();
+    let model = summing(&expected, &device);
+    let features = Tensor::<3>::from_data(inputs("whisper-classes")["input_features"].clone(), (&device, DType::F32));
+    let output = model.forward(features, &ForwardKwargs::new().output_hidden_states(true).detach(true)).expect("runs");
+    let gradients = output.logits.sum().backward();
+    let conv = model.encoder.conv1.weight.val().grad(&gradients).expect("it is trained");
+    assert!(conv.abs().sum().into_scalar::<f32>() > 0.0);
 }
 
 #[test]
