@@ -220,6 +220,21 @@ fn inputs_that_do_not_fit_are_errors() {
 }
 
 #[test]
+fn a_sound_has_no_labels_but_for_a_classifier() {
+    let model = model("whisper");
+    let kwargs = ForwardKwargs::new();
+    let labelled = || SpeechInputs::new(features("whisper")).labels(Tensor::<1, Int>::zeros([2], &device()));
+    let is_refused = |result: Result<(), ForwardError>| {
+        assert!(matches!(result, Err(ForwardError::Unused { name: "labels", .. })), "{result:?}");
+    };
+    is_refused(model.model.encoder.forward(labelled(), &kwargs).map(drop));
+    let ids = Tensor::<2, Int>::from_data([[3], [3]], (&device(), DType::I64));
+    is_refused(model.forward(Seq2SeqInputs::new(labelled()).decoder_input_ids(ids), &kwargs).map(drop));
+    let found = model.generate(labelled(), &GenerationConfig::greedy(1), &kwargs).map(drop);
+    assert!(matches!(found, Err(GenerateError::Argument("labels"))), "{found:?}");
+}
+
+#[test]
 fn the_encoder_hears_forwards_and_backwards_whatever_a_call_says() {
     let encoder = model("whisper").model.encoder;
     let run = |kwargs: ForwardKwargs| encoder.forward(features("whisper"), &kwargs).expect("runs").last_hidden_state;

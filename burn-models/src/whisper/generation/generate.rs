@@ -152,13 +152,16 @@ impl WhisperForConditionalGeneration {
     pub(super) fn filled_up(
         &self,
         mut inputs: Seq2SeqInputs<SpeechInputs>,
-    ) -> Result<Seq2SeqInputs<SpeechInputs>, SpeechError> {
+    ) -> Result<Seq2SeqInputs<SpeechInputs>, GenerateError> {
         if let Some(source) = inputs.source.take() {
+            if source.labels.is_some() {
+                return Err(GenerateError::Argument("labels"));
+            }
             let features = source.input_features;
             let [_, _, found] = features.dims();
             let limit = self.window();
             if found > limit {
-                return Err(SpeechError::TooLong { found, limit });
+                return Err(SpeechError::TooLong { found, limit }.into());
             }
             inputs.source = Some(SpeechInputs::new(filled(features, limit)));
         }
