@@ -192,6 +192,35 @@ fn settings_that_do_not_fit_are_errors() {
     assert_eq!(long, "25 frames, of which the model hears 24 at once: `transcribe` goes through longer ones");
     let two = model.transcribe(features("whisper"), &config(&tables), &ForwardKwargs::new());
     assert!(matches!(two, Err(GenerateError::Forward(ForwardError::Shape { .. }))));
+    let silent = model.transcribe(Tensor::zeros([1, 8, 0], &device()), &config(&tables), &ForwardKwargs::new());
+    let silent = silent.map(drop).expect_err("nothing to hear").to_string();
+    assert!(silent.contains("has shape [1, 8, 0], expected [1, mel bins, frames]"), "{silent}");
+}
+
+/// Old checkpoints have them in the model's config; what is written there counts or is an error.
+#[test]
+fn tokens_that_a_model_forces_are_read_or_refused() {
+    let run = |forced: Value| {
+        let dir = tempfile::tempdir().expect("a folder");
+        for entry in std::fs::read_dir(folder("whisper")).expect("a folder").map(|entry| entry.expect("readable")) {
+            if entry.file_type().expect("known").is_file() {
+                std::fs::copy(entry.path(), dir.path().join(entry.file_name())).expect("copied");
+            }
+        }
+        let path = dir.path().join("config.json");
+        let mut config: Value = serde_json::from_slice(&std::fs::read(&path).expect("a config")).expect("JSON");
+        config["forced_decoder_ids"] = forced;
+        std::fs::write(&path, config.to_string()).expect("written");
+        let model = WhisperForConditionalGeneration::from_pretrained(dir.path(), &device()).expect("loads");
+        let found = model.generate(features("whisper"), &GenerationConfig::greedy(1), &ForwardKwargs::new());
+        found.map(|found| rows(&found.sequences)[0][1]).map_err(|error| error.to_string())
+    };
+    assert_eq!(run(json!([[1, 5]])), Ok(5));
+    assert!(run(Value::Null).is_ok());
+    for malformed in [json!("5"), json!([1, 5]), json!([[1, "x"]])] {
+        let error = run(malformed).expect_err("malformed");
+        assert!(error.starts_with("`forced_decoder_ids` in the model's config: "), "{error}");
+    }
 }
 
 #[test]

@@ -74,8 +74,8 @@ impl WhisperForConditionalGeneration {
         config.extra.insert("return_timestamps".to_owned(), true.into());
         let settings = Settings::of(&config)?;
         let dims = input_features.dims();
-        let [1, _, frames] = dims else {
-            let expected = "[1, mel bins, frames]: one sound".to_owned();
+        let [1, _, frames @ 1..] = dims else {
+            let expected = "[1, mel bins, frames]: one sound of at least one frame".to_owned();
             return Err(ForwardError::Shape { name: "input_features", found: dims.to_vec(), expected }.into());
         };
         let window = self.window();
