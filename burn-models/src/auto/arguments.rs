@@ -19,11 +19,19 @@ pub struct Arguments<'a> {
     inputs: &'a NamedInputs,
     model: &'static str,
     device: &'a Device,
+    /// Whether labels are for who asks.
+    labels: bool,
 }
 
 impl<'a> Arguments<'a> {
     pub(super) fn new(inputs: &'a NamedInputs, model: &'static str, device: &'a Device) -> Self {
-        Self { inputs, model, device }
+        Self { inputs, model, device, labels: true }
+    }
+
+    /// The same without the labels, which are for another part of the model.
+    #[must_use]
+    pub fn without_labels(&self) -> Self {
+        Self { labels: false, ..*self }
     }
 
     /// The integers called `name`, if they are there; `expected` says what their dimensions are.
@@ -89,6 +97,9 @@ impl<'a> Arguments<'a> {
     pub fn labels(&self) -> Result<Option<Labels>, InputError> {
         const NAME: &str = "labels";
         const EXPECTED: &str = "[batch, seq], [batch] or [batch, labels]";
+        if !self.labels {
+            return Ok(None);
+        }
         let absent = |name, expected| InputError::Absent { model: self.model, name, expected };
         let row = |name| self.ints::<1>(name, "[batch]");
         match (row("start_positions")?, row("end_positions")?) {
@@ -196,6 +207,7 @@ impl<S: NamedArguments> NamedArguments for Seq2SeqInputs<S> {
             labels,
             ..TextInputs::default()
         };
-        Ok(Self::new(S::from_named(arguments)?).decoder(decoder))
+        // the decoder's head is the one that answers
+        Ok(Self::new(S::from_named(&arguments.without_labels())?).decoder(decoder))
     }
 }

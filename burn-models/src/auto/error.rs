@@ -15,6 +15,18 @@ pub enum AutoError {
         known: Vec<&'static str>,
     },
 
+    /// The checkpoint is of a family that is known, but not to the type that was asked to load it.
+    #[error(
+        "model_type `{found}` is none of the text models of this type (expected one of: {}): `AnyModel` loads it",
+        .known.join(", ")
+    )]
+    NoTextModel {
+        /// The config's `model_type`.
+        found: &'static str,
+        /// The families of the type.
+        known: Vec<&'static str>,
+    },
+
     /// The config does not say what it is the config of.
     #[error("`{}` has neither a `model_type` nor a known class in `architectures`", path.display())]
     NoFamily {

@@ -93,11 +93,14 @@ pub enum InputError {
 }
 
 impl NamedInputs {
-    /// The arguments of a decoder of text.
+    /// The arguments of a decoder of text with a head.
     pub const TEXT: &'static [&'static str] =
         &["input_ids", "attention_mask", "position_ids", "inputs_embeds", "labels"];
 
-    /// The arguments of a model of text that knows token types and may look at what an encoder gave.
+    /// The arguments of a decoder of text without a head.
+    pub const TEXT_BASE: &'static [&'static str] = &["input_ids", "attention_mask", "position_ids", "inputs_embeds"];
+
+    /// The arguments of a model of text with a head that knows token types and may look at what an encoder gave.
     pub const TEXT_WITH_TYPES: &'static [&'static str] = &[
         "input_ids",
         "attention_mask",
@@ -107,6 +110,17 @@ impl NamedInputs {
         "encoder_hidden_states",
         "encoder_attention_mask",
         "labels",
+    ];
+
+    /// The same without a head.
+    pub const TEXT_WITH_TYPES_BASE: &'static [&'static str] = &[
+        "input_ids",
+        "attention_mask",
+        "token_type_ids",
+        "position_ids",
+        "inputs_embeds",
+        "encoder_hidden_states",
+        "encoder_attention_mask",
     ];
 
     /// The arguments of a classifier of text that knows token types.
@@ -135,14 +149,17 @@ impl NamedInputs {
         "next_sentence_label",
     ];
 
-    /// The arguments of a model of images.
+    /// The arguments of a model of images without a head.
+    pub const PIXELS_BASE: &'static [&'static str] = &["pixel_values", "bool_masked_pos"];
+
+    /// The arguments of a model of images with a head.
     pub const PIXELS: &'static [&'static str] = &["pixel_values", "bool_masked_pos", "labels"];
 
     /// The arguments of a model of texts and images.
     pub const TEXT_AND_PIXELS: &'static [&'static str] =
         &["input_ids", "attention_mask", "position_ids", "pixel_values"];
 
-    /// The arguments of an encoder and a decoder of text.
+    /// The arguments of an encoder and a decoder of text, with a head.
     pub const TEXT_TO_TEXT: &'static [&'static str] = &[
         "input_ids",
         "attention_mask",
@@ -153,7 +170,17 @@ impl NamedInputs {
         "labels",
     ];
 
-    /// The arguments of an encoder of speech and a decoder of text.
+    /// The same without a head.
+    pub const TEXT_TO_TEXT_BASE: &'static [&'static str] = &[
+        "input_ids",
+        "attention_mask",
+        "inputs_embeds",
+        "decoder_input_ids",
+        "decoder_attention_mask",
+        "decoder_inputs_embeds",
+    ];
+
+    /// The arguments of an encoder of speech and a decoder of text, with a head.
     pub const SPEECH_TO_TEXT: &'static [&'static str] = &[
         "input_features",
         "decoder_input_ids",
@@ -161,6 +188,15 @@ impl NamedInputs {
         "decoder_inputs_embeds",
         "decoder_position_ids",
         "labels",
+    ];
+
+    /// The same without a head.
+    pub const SPEECH_TO_TEXT_BASE: &'static [&'static str] = &[
+        "input_features",
+        "decoder_input_ids",
+        "decoder_attention_mask",
+        "decoder_inputs_embeds",
+        "decoder_position_ids",
     ];
 
     /// No inputs.

@@ -38,11 +38,12 @@ impl Family {
     ///
     /// # Errors
     ///
-    /// When the config cannot be read or names none that is known or that is no text model.
+    /// When the config cannot be read or names none that is known; [`AutoError::NoTextModel`] for a family that only
+    /// [`AnyModel`](super::AnyModel) knows.
     pub fn of(dir: impl AsRef<Path>) -> Result<Self, AutoError> {
         let found = ModelClass::family_of(dir)?;
         let family = Self::ALL.iter().find(|family| family.model_type() == found);
         let known = || Self::ALL.iter().map(|family| family.model_type()).collect();
-        family.copied().ok_or_else(|| AutoError::UnknownFamily { found: found.to_owned(), known: known() })
+        family.copied().ok_or_else(|| AutoError::NoTextModel { found, known: known() })
     }
 }

@@ -126,5 +126,5 @@ impl BertModel {
 base_tower! {
     BertModel(BertConfig): TextInputs => BaseModelOutputWithPoolingAndCrossAttentions;
     prefix: "bert",
-    inputs: NamedInputs::TEXT_WITH_TYPES
+    inputs: NamedInputs::TEXT_WITH_TYPES_BASE
 }

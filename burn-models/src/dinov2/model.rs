@@ -100,5 +100,5 @@ impl Dinov2Model {
 base_tower! {
     Dinov2Model(Dinov2Config): PixelInputs => BaseModelOutputWithPooling;
     prefix: "dinov2",
-    inputs: NamedInputs::PIXELS
+    inputs: NamedInputs::PIXELS_BASE
 }

@@ -83,7 +83,7 @@ impl GPT2Model {
 base_tower! {
     GPT2Model(GPT2Config): TextInputs => BaseModelOutputWithPastAndCrossAttentions;
     prefix: "transformer",
-    inputs: NamedInputs::TEXT_WITH_TYPES,
+    inputs: NamedInputs::TEXT_WITH_TYPES_BASE,
     pretrained: {
         fn layouts(_config: &GPT2Config) -> LayoutRules {
             layouts()

@@ -88,9 +88,13 @@ impl Cache {
                 same("as its element type", &keys.dtype(), &fits.dtype)?;
             }
             if let Some([keys, _]) = &layer.of_encoder {
-                let [batch, _, source, _] = keys.dims();
+                let [batch, key_heads, source, size] = keys.dims();
+                let looked_at = if fits.has_encoder { fits.source.unwrap_or(source) } else { 0 };
+                same("positions of an encoder", &source, &looked_at)?;
                 same("sequences of an encoder", &batch, &fits.batch)?;
-                same("positions of an encoder", &source, &fits.source.unwrap_or(source))?;
+                same("key heads for an encoder", &key_heads, &fits.key_heads)?;
+                same("values in a head for an encoder", &size, &fits.head_dim)?;
+                same("as the element type of an encoder", &keys.dtype(), &fits.dtype)?;
             }
         }
         let expected = self.sequence_length();
@@ -109,6 +113,8 @@ pub(crate) struct CacheFits<'a> {
     pub(crate) key_heads: usize,
     pub(crate) head_dim: usize,
     pub(crate) dtype: DType,
+    /// Whether the model looks at an encoder, with as many heads of that size.
+    pub(crate) has_encoder: bool,
     /// How many positions the encoder's output has, if one is given.
     pub(crate) source: Option<usize>,
 }
@@ -287,15 +293,38 @@ mod tests {
         assert_eq!((cache.source_length(), cache.sequence_length()), (Some(3), 0));
     }
 
-    #[test]
-    fn another_batch_or_model_is_an_error() {
-        let fits =
-            |batch, windows| CacheFits { batch, windows, key_heads: 1, head_dim: 1, dtype: DType::F32, source: None };
-        let what = |result| match result {
+    fn fits(batch: usize, windows: &[Option<usize>]) -> CacheFits<'_> {
+        let (dtype, has_encoder) = (DType::F32, true);
+        CacheFits { batch, windows, key_heads: 1, head_dim: 1, dtype, has_encoder, source: None }
+    }
+
+    /// What does not fit.
+    fn what(result: Result<(), ForwardError>) -> &'static str {
+        match result {
             Err(ForwardError::Cache { what, .. }) => what,
             Err(ForwardError::CacheInconsistent { layer: 1, .. }) => "inconsistent",
             _ => "nothing",
-        };
+        }
+    }
+
+    #[test]
+    fn what_was_made_of_another_encoder_is_an_error() {
+        let mut cache = Cache::new([None]);
+        cache.of_encoder(0, || [tokens(0..3), tokens(3..6)]);
+        let check = |fits: CacheFits<'_>| what(cache.check(&fits));
+        let plain = || fits(1, &[None]);
+        assert_eq!(check(plain()), "nothing");
+        assert_eq!(check(CacheFits { source: Some(3), ..plain() }), "nothing");
+        assert_eq!(check(CacheFits { source: Some(4), ..plain() }), "positions of an encoder");
+        assert_eq!(check(CacheFits { has_encoder: false, ..plain() }), "positions of an encoder");
+        assert_eq!(check(fits(2, &[None])), "sequences of an encoder");
+        assert_eq!(check(CacheFits { key_heads: 2, ..plain() }), "key heads for an encoder");
+        assert_eq!(check(CacheFits { head_dim: 2, ..plain() }), "values in a head for an encoder");
+        assert_eq!(check(CacheFits { dtype: DType::F64, ..plain() }), "as the element type of an encoder");
+    }
+
+    #[test]
+    fn another_batch_or_model_is_an_error() {
         let mut cache = Cache::new([None, None]);
         assert_eq!(what(cache.check(&fits(3, &[None, None]))), "nothing");
         assert_eq!(what(cache.check(&fits(3, &[None]))), "layers");

@@ -41,7 +41,10 @@ impl<T: Into<TextInputs>> From<T> for LlavaInputs {
 }
 
 impl LlavaInputs {
-    /// The names of the arguments.
+    /// The names of the arguments of a model without a head.
+    pub(super) const NAMES_BASE: &'static [&'static str] =
+        &["input_ids", "attention_mask", "position_ids", "inputs_embeds", "pixel_values"];
+    /// Those of one with a head.
     pub(super) const NAMES: &'static [&'static str] =
         &["input_ids", "attention_mask", "position_ids", "inputs_embeds", "pixel_values", "labels"];
 }

@@ -145,5 +145,5 @@ composite! {
     },
     prefix: "model",
     is_base: true,
-    inputs: LlavaInputs::NAMES
+    inputs: LlavaInputs::NAMES_BASE
 }

@@ -92,7 +92,10 @@ macro_rules! decoder_class {
         impl $crate::models::Model for $model {
             type Inputs = $crate::TextInputs;
             type Output = $output;
-            const INPUT_NAMES: &'static [&'static str] = $crate::auto::NamedInputs::TEXT;
+            const INPUT_NAMES: &'static [&'static str] = match $is_base {
+                true => $crate::auto::NamedInputs::TEXT_BASE,
+                false => $crate::auto::NamedInputs::TEXT,
+            };
             const IS_BASE: bool = $is_base;
 
             fn run(&self, inputs: $crate::TextInputs, kwargs: &ForwardKwargs) -> Result<$output, $crate::ForwardError> {

@@ -37,6 +37,6 @@ pub(crate) use decoder_model::decoder_model;
 pub(crate) use encoder_decoder::{
     ScoredTokens, begun_with, encode_decode, encoder_decoder_keys, encoder_decoder_plan, score_tokens,
 };
-pub(crate) use model::{base_tower, generate_any, model_head, no_encoder};
+pub(crate) use model::{base_tower, generate_any, model_head, no_encoder, no_labels};
 pub(crate) use seq2seq::{encoder_decoder, seq2seq_lm};
 pub(crate) use tower::{declared_keys, each_once, tower};

@@ -99,6 +99,18 @@ pub(crate) fn no_encoder(general: &GeneralConfig, inputs: &TextInputs) -> Result
     }
 }
 
+/// Refuses labels, for models without a head that read them otherwise.
+pub(crate) fn no_labels(general: &GeneralConfig, inputs: &TextInputs) -> Result<(), ForwardError> {
+    match inputs.labels {
+        None => Ok(()),
+        Some(_) => Err(ForwardError::Unused {
+            model: general.model_type.clone(),
+            name: "labels",
+            because: ": no head here computes a loss",
+        }),
+    }
+}
+
 /// A model that is one tower, with or without a head.
 pub trait HasTower: Model {
     /// What records.

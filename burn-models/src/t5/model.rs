@@ -3,7 +3,7 @@ use crate::auto::NamedInputs;
 use crate::error::ForwardError;
 use crate::inputs::Seq2SeqInputs;
 use crate::layers::new_embedding;
-use crate::models::{encode_decode, encoder_decoder};
+use crate::models::{encode_decode, encoder_decoder, no_labels};
 use crate::outputs::Seq2SeqModelOutput;
 use burn::module::Module;
 use burn::nn::Embedding;
@@ -40,7 +40,9 @@ impl T5Model {
         inputs: impl Into<Seq2SeqInputs>,
         kwargs: &ForwardKwargs,
     ) -> Result<Seq2SeqModelOutput, ForwardError> {
-        encode_decode(self, inputs.into(), kwargs)
+        let inputs = inputs.into();
+        no_labels(&self.config.general, &inputs.decoder)?;
+        encode_decode(self, inputs, kwargs)
     }
 }
 
@@ -82,7 +84,7 @@ encoder_decoder! {
     decoder: T5Stack at decoder,
     prefix: "transformer",
     is_base: true,
-    inputs: NamedInputs::TEXT_TO_TEXT,
+    inputs: NamedInputs::TEXT_TO_TEXT_BASE,
     source_mask: |source| source.attention_mask.clone(),
     embedding: shared,
     pretrained: {

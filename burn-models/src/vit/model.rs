@@ -93,5 +93,5 @@ impl ViTModel {
 base_tower! {
     ViTModel(ViTConfig): PixelInputs => BaseModelOutputWithPooling;
     prefix: "vit",
-    inputs: NamedInputs::PIXELS
+    inputs: NamedInputs::PIXELS_BASE
 }

@@ -63,7 +63,7 @@ impl WhisperEncoder {
         inputs: impl Into<SpeechInputs>,
         kwargs: &ForwardKwargs,
     ) -> Result<BaseModelOutput, ForwardError> {
-        let features = self.checked(inputs.into().input_features)?;
+        let features = self.checked(inputs.into())?;
         let hidden_states = Activation::Gelu.forward(conv1d(&self.conv1, features));
         let hidden_states = Activation::Gelu.forward(conv1d(&self.conv2, hidden_states));
         let mut hidden_states = hidden_states.swap_dims(1, 2) + self.embed_positions.weight.val().unsqueeze();
@@ -82,8 +82,13 @@ impl WhisperEncoder {
     }
 
     /// The spectrogram, `[batch, mel bins, frames]`, if it is as large as it has to be.
-    fn checked(&self, features: Tensor<3>) -> Result<Tensor<3>, ForwardError> {
+    fn checked(&self, inputs: SpeechInputs) -> Result<Tensor<3>, ForwardError> {
         const NAME: &str = "input_features";
+        if inputs.labels.is_some() {
+            let (model, because) = (self.config.general.model_type.clone(), ": the encoder computes no loss");
+            return Err(ForwardError::Unused { model, name: "labels", because });
+        }
+        let features = inputs.input_features;
         let (bins, frames) = (self.config.num_mel_bins, FRAMES * self.config.max_source_positions);
         let dims = features.dims();
         if dims[0] == 0 || dims[1..] != [bins, frames] {

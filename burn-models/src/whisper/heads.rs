@@ -205,7 +205,8 @@ impl WhisperForAudioClassification {
         }
     }
 
-    /// Runs the encoder and scores each sound, `[batch, labels]`. Where hidden states are summed, all of them are recorded.
+    /// Runs the encoder and scores each sound, `[batch, labels]`. Where hidden states are summed, all of them are in the
+    /// output unless the call or the config says which are wanted.
     ///
     /// # Errors
     ///
@@ -218,12 +219,15 @@ impl WhisperForAudioClassification {
     ) -> Result<SequenceClassifierOutput, ForwardError> {
         let mut inputs = inputs.into();
         let labels = inputs.labels.take();
-        let mut kwargs = kwargs.clone();
-        if self.layer_weights.is_some() {
-            kwargs = kwargs.output_hidden_states(true);
-        }
-        let mut base = self.encoder.forward(inputs, &kwargs)?;
-        let projected = linear(&self.projector, self.read(&base));
+        let (mut base, read) = match &self.layer_weights {
+            Some(weights) => self.run_summed(weights.val(), inputs, kwargs)?,
+            None => {
+                let base = self.encoder.forward(inputs, kwargs)?;
+                let last = base.last_hidden_state.clone();
+                (base, last)
+            }
+        };
+        let projected = linear(&self.projector, read);
         let logits = linear(&self.classifier, projected.mean_dim(1).squeeze_dim::<2>(1));
         let mut output = SequenceClassifierOutput::new(logits.clone());
         let loss = |labels| classification_loss(logits, labels, Some("single_label_classification"));
@@ -232,16 +236,34 @@ impl WhisperForAudioClassification {
         Ok(output)
     }
 
-    /// What the classifier reads, `[batch, seq, hidden]`: the last hidden state, or the weighted sum of all.
-    fn read(&self, base: &BaseModelOutput) -> Tensor<3> {
-        let last = &base.last_hidden_state;
-        let Some(weights) = &self.layer_weights else { return last.clone() };
-        let weights = activation::softmax(weights.val(), 0);
+    /// The encoder's output with what the caller wants of it, and the sum of all its hidden states by `weights`.
+    fn run_summed(
+        &self,
+        weights: Tensor<1>,
+        inputs: SpeechInputs,
+        kwargs: &ForwardKwargs,
+    ) -> Result<(BaseModelOutput, Tensor<3>), ForwardError> {
+        const KEY: &str = "hidden_states";
+        let asked = self.encoder.forward_plan(kwargs)?;
+        let planned = asked.keys().iter().find(|planned| planned.key() == KEY);
+        // computed with, so not yet as the caller wants to have them
+        let request = kwargs.clone().as_they_are().output_hidden_states(true);
+        let mut base = self.encoder.forward(inputs, &request)?;
+        let weights = activation::softmax(weights, 0);
         let weighted = base.hidden_states.iter().map(|(position, _, state)| {
             let weight = weights.clone().slice(position..position + 1).reshape([1, 1, 1]);
-            state.clone().cast(last.dtype()) * weight
+            state.clone() * weight
         });
-        weighted.reduce(|sum, next| sum + next).unwrap_or_else(|| last.clone())
+        let sum = weighted.reduce(|sum, next| sum + next).unwrap_or_else(|| base.last_hidden_state.clone());
+        match planned {
+            Some(planned) => base.hidden_states.retain(|position| planned.keeps(position)),
+            // nobody said anything: they are there anyway, as in the reference
+            None if matches!(kwargs.flag(KEY), Flag::Unset) => {}
+            None => base.hidden_states = Captured::default(),
+        }
+        base.hidden_states = base.hidden_states.kept(kwargs.keep());
+        base.attentions = base.attentions.kept(kwargs.keep());
+        Ok((base, sum))
     }
 }
 

@@ -2,7 +2,7 @@ use super::{WhisperConfig, WhisperDecoder, WhisperEncoder};
 use crate::auto::NamedInputs;
 use crate::error::ForwardError;
 use crate::inputs::{Seq2SeqInputs, SpeechInputs};
-use crate::models::{encode_decode, encoder_decoder};
+use crate::models::{encode_decode, encoder_decoder, no_labels};
 use crate::outputs::Seq2SeqModelOutput;
 use burn::module::Module;
 use patching_core::prelude::*;
@@ -39,7 +39,9 @@ impl WhisperModel {
         inputs: impl Into<Seq2SeqInputs<SpeechInputs>>,
         kwargs: &ForwardKwargs,
     ) -> Result<Seq2SeqModelOutput, ForwardError> {
-        encode_decode(self, inputs.into(), kwargs)
+        let inputs = inputs.into();
+        no_labels(&self.config.general, &inputs.decoder)?;
+        encode_decode(self, inputs, kwargs)
     }
 }
 
@@ -49,6 +51,6 @@ encoder_decoder! {
     decoder: WhisperDecoder at decoder,
     prefix: "model",
     is_base: true,
-    inputs: NamedInputs::SPEECH_TO_TEXT,
+    inputs: NamedInputs::SPEECH_TO_TEXT_BASE,
     source_mask: |_source| None
 }

@@ -167,6 +167,19 @@ fn text_models_of_other_kinds() {
         assert!(output.loss().is_none() && output.aux_loss().is_none() && output.cache().is_some(), "{name}");
         assert_eq!(output.logits().dims()[2], 99);
     }
-    let error = AutoModelForCausalLM::from_pretrained(Case::new("vit").folder(), &device).expect_err("no text");
-    assert!(error.to_string().starts_with("unknown model_type `vit`"), "{error}");
+    for name in ["vit", "t5"] {
+        let folder = Case::new(name).folder().to_owned();
+        let errors = [
+            AutoModel::from_pretrained(&folder, &device).map(drop),
+            AutoModelForCausalLM::from_pretrained(&folder, &device).map(drop),
+            AutoModelForSequenceClassification::from_config_of(&folder, &device).map(drop),
+        ];
+        for error in errors {
+            let error = error.expect_err("a family of another kind").to_string();
+            let expected =
+                format!("model_type `{name}` is none of the text models of this type (expected one of: bert, ");
+            assert!(error.starts_with(&expected) && error.ends_with(", qwen3): `AnyModel` loads it"), "{error}");
+        }
+        AnyModel::from_pretrained(&folder, &device).expect("it does");
+    }
 }

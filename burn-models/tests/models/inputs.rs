@@ -1,9 +1,12 @@
 use crate::support::{Case, bits, device, devices, difference, for_each_decoder};
 use burn::tensor::{Device, Int, Tensor};
+use burn_models::auto::{AutoModel, ModelClass};
+use burn_models::bert::BertForMaskedLM;
 use burn_models::layers::Cache;
-use burn_models::llama::LlamaForCausalLM;
+use burn_models::llama::{LlamaForCausalLM, LlamaForSequenceClassification};
 use burn_models::models::{BaseModel, CausalLM, Decoder};
-use burn_models::{ForwardError, TextInputs};
+use burn_models::t5::T5Model;
+use burn_models::{ForwardError, Seq2SeqInputs, TextInputs};
 use patching_core::prelude::*;
 
 fn llama(device: &Device) -> LlamaForCausalLM {
@@ -40,6 +43,49 @@ fn what_does_not_fit_is_an_error() {
     assert_eq!(run(ids().cache(Cache::new([None]))), "the cache has 1 layers, expected 3");
     let half = Tensor::<3>::zeros([2, 4, 32], (&device, burn::tensor::DType::F16));
     assert_eq!(run(TextInputs::from_embeds(half)), "`inputs_embeds` is F16, expected F32 as the model's weights");
+}
+
+/// What only a head has a use for does not go missing where there is none, or one without that use.
+#[test]
+fn what_no_head_uses_is_an_error() {
+    let device = device();
+    let kwargs = ForwardKwargs::new();
+    let refused = |result: Result<(), ForwardError>, expected: &str| match result {
+        Err(ForwardError::Unused { name, .. }) => assert_eq!(name, expected),
+        other => panic!("expected `{expected}` to be refused, found {other:?}"),
+    };
+    for name in ["llama", "bert", "gpt2"] {
+        let base = AutoModel::from_pretrained(Case::new(name).checkpoint(), &device).expect("loads");
+        let ids = || TextInputs::new(tokens(&device, [2, 4]));
+        let run = |inputs: TextInputs| base.forward(inputs, &kwargs).map(drop);
+        refused(run(ids().labels(tokens(&device, [2, 4]))), "labels");
+        refused(run(ids().logits_to_keep(1)), "logits_to_keep");
+        run(ids().logits_to_keep(0)).expect("all are kept, as without a word");
+    }
+    let ids = || TextInputs::new(tokens(&device, [1, 4])).logits_to_keep(1);
+    let filling: BertForMaskedLM = Case::new("bert-mlm").load(&device);
+    refused(filling.forward(ids(), &kwargs).map(drop), "logits_to_keep");
+    let classes: LlamaForSequenceClassification = Case::new("llama-classes").load(&device);
+    refused(classes.forward(ids(), &kwargs).map(drop), "logits_to_keep");
+
+    let t5 = T5Model::from_pretrained(Case::new("t5-base").checkpoint(), &device).expect("loads");
+    let ids = || tokens(&device, [2, 4]);
+    let inputs = Seq2SeqInputs::new(ids()).decoder_input_ids(ids()).labels(ids());
+    refused(t5.forward(inputs, &kwargs).map(drop), "labels");
+    let inputs = Seq2SeqInputs::new(TextInputs::new(ids()).labels(ids())).decoder_input_ids(ids());
+    refused(t5.forward(inputs, &kwargs).map(drop), "labels");
+}
+
+/// A tool is told before that a model without a head takes no labels.
+#[test]
+fn labels_are_inputs_of_heads() {
+    for class in ModelClass::all().into_iter().filter(|class| class.is_base) {
+        assert!(!class.input_names.contains(&"labels"), "{}", class.name);
+    }
+    for name in ["LlamaForCausalLM", "BertForMaskedLM", "GPT2LMHeadModel", "T5ForConditionalGeneration"] {
+        let class = ModelClass::all().into_iter().find(|class| class.name == name).expect("known");
+        assert!(class.input_names.contains(&"labels"), "{name}");
+    }
 }
 
 #[test]

@@ -8,9 +8,27 @@ use burn_models::qwen2_moe::Qwen2MoeForCausalLM;
 use burn_models::routing::ExpertRouting;
 use patching_core::prelude::*;
 
-/// The smallest case of each family, and what only some have.
-const CASES: &[&str] =
-    &["dinov2-oblong", "llama-tied", "llama3-rope", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3"];
+/// The smallest case of each family and each of its parts, and what only some have.
+const CASES: &[&str] = &[
+    "bert",
+    "bert-decoder",
+    "clip",
+    "clip-text",
+    "clip-vision",
+    "dinov2-oblong",
+    "gpt2",
+    "llama-tied",
+    "llama3-rope",
+    "llava",
+    "mistral",
+    "mixtral",
+    "qwen2",
+    "qwen2_moe",
+    "qwen3",
+    "t5",
+    "vit",
+    "whisper",
+];
 
 #[test]
 fn every_recorded_value_is_the_reference_s() {

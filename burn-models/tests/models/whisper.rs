@@ -2,7 +2,7 @@
 
 use crate::support::{Case, TOLERANCE, assert_close, device, tensors};
 use burn::module::{Module, Param};
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use burn_models::audio::{WhisperFeatureExtractor, read_wav};
 use burn_models::generation::{GenerateError, GenerationConfig};
 use burn_models::whisper::{
@@ -192,6 +192,35 @@ fn settings_that_do_not_fit_are_errors() {
     assert_eq!(long, "25 frames, of which the model hears 24 at once: `transcribe` goes through longer ones");
     let two = model.transcribe(features("whisper"), &config(&tables), &ForwardKwargs::new());
     assert!(matches!(two, Err(GenerateError::Forward(ForwardError::Shape { .. }))));
+    let silent = model.transcribe(Tensor::zeros([1, 8, 0], &device()), &config(&tables), &ForwardKwargs::new());
+    let silent = silent.map(drop).expect_err("nothing to hear").to_string();
+    assert!(silent.contains("has shape [1, 8, 0], expected [1, mel bins, frames]"), "{silent}");
+}
+
+/// Old checkpoints have them in the model's config; what is written there counts or is an error.
+#[test]
+fn tokens_that_a_model_forces_are_read_or_refused() {
+    let run = |forced: Value| {
+        let dir = tempfile::tempdir().expect("a folder");
+        for entry in std::fs::read_dir(folder("whisper")).expect("a folder").map(|entry| entry.expect("readable")) {
+            if entry.file_type().expect("known").is_file() {
+                std::fs::copy(entry.path(), dir.path().join(entry.file_name())).expect("copied");
+            }
+        }
+        let path = dir.path().join("config.json");
+        let mut config: Value = serde_json::from_slice(&std::fs::read(&path).expect("a config")).expect("JSON");
+        config["forced_decoder_ids"] = forced;
+        std::fs::write(&path, config.to_string()).expect("written");
+        let model = WhisperForConditionalGeneration::from_pretrained(dir.path(), &device()).expect("loads");
+        let found = model.generate(features("whisper"), &GenerationConfig::greedy(1), &ForwardKwargs::new());
+        found.map(|found| rows(&found.sequences)[0][1]).map_err(|error| error.to_string())
+    };
+    assert_eq!(run(json!([[1, 5]])), Ok(5));
+    assert!(run(Value::Null).is_ok());
+    for malformed in [json!("5"), json!([1, 5]), json!([[1, "x"]])] {
+        let error = run(malformed).expect_err("malformed");
+        assert!(error.starts_with("`forced_decoder_ids` in the model's config: "), "{error}");
+    }
 }
 
 #[test]
@@ -217,6 +246,21 @@ fn inputs_that_do_not_fit_are_errors() {
     let long = Tensor::<2, Int>::full([2, 25], 3, (&device(), DType::I64));
     let long = Seq2SeqInputs::new(SpeechInputs::new(features("whisper"))).decoder_input_ids(long);
     assert!(matches!(model.forward(long, &kwargs), Err(ForwardError::IndexOutOfRange { .. })));
+}
+
+#[test]
+fn a_sound_has_no_labels_but_for_a_classifier() {
+    let model = model("whisper");
+    let kwargs = ForwardKwargs::new();
+    let labelled = || SpeechInputs::new(features("whisper")).labels(Tensor::<1, Int>::zeros([2], &device()));
+    let is_refused = |result: Result<(), ForwardError>| {
+        assert!(matches!(result, Err(ForwardError::Unused { name: "labels", .. })), "{result:?}");
+    };
+    is_refused(model.model.encoder.forward(labelled(), &kwargs).map(drop));
+    let ids = Tensor::<2, Int>::from_data([[3], [3]], (&device(), DType::I64));
+    is_refused(model.forward(Seq2SeqInputs::new(labelled()).decoder_input_ids(ids), &kwargs).map(drop));
+    let found = model.generate(labelled(), &GenerationConfig::greedy(1), &kwargs).map(drop);
+    assert!(matches!(found, Err(GenerateError::Argument("labels"))), "{found:?}");
 }
 
 #[test]
@@ -284,15 +328,22 @@ fn labels_of_the_whole_are_not_shifted() {
     assert_close("loss", &output.loss.expect("labels were given"), &expected["whole.loss"], TOLERANCE);
 }
 
-#[test]
-fn a_classifier_may_read_all_hidden_states() {
-    let expected = tensors(&folder("whisper-classes").join("weighted.safetensors"));
+/// A classifier with the weights that it sums hidden states by.
+fn summing(expected: &BTreeMap<String, TensorData>, device: &Device) -> WhisperForAudioClassification {
     let mut config = WhisperConfig::from_pretrained(folder("whisper-classes")).expect("a config");
     config.use_weighted_layer_sum = true;
     let options = LoadOptions::new().allow_missing(true);
-    let model = WhisperForAudioClassification::new(&config, &Init::new(&device()));
+    let model = WhisperForAudioClassification::new(&config, &Init::new(device));
     let (mut model, _) = model.load_weights_with(folder("whisper-classes"), &options).expect("loads");
-    model.layer_weights = Some(Param::from_tensor(floats::<1>(&expected["layer_weights"])));
+    let weights = Tensor::<1>::from_data(expected["layer_weights"].clone(), (device, DType::F32));
+    model.layer_weights = Some(Param::from_tensor(weights));
+    model
+}
+
+#[test]
+fn a_classifier_may_read_all_hidden_states() {
+    let expected = tensors(&folder("whisper-classes").join("weighted.safetensors"));
+    let model = summing(&expected, &device());
     let inputs = SpeechInputs::new(features("whisper-classes")).labels(ints::<1>(&expected["labels"]));
     let output = model.forward(inputs, &ForwardKwargs::new()).expect("runs");
     assert_close("logits", &output.logits, &expected["logits"], TOLERANCE);
@@ -301,6 +352,36 @@ fn a_classifier_may_read_all_hidden_states() {
     for (at, _, state) in output.hidden_states.iter() {
         assert_close("hidden state", state, &expected[&format!("hidden_states.{at}")], TOLERANCE);
     }
+}
+
+/// The sum is of the states as they are; what the caller gets of them is as asked for.
+#[test]
+fn what_is_recorded_does_not_change_what_a_classifier_reads() {
+    let expected = tensors(&folder("whisper-classes").join("weighted.safetensors"));
+    let model = summing(&expected, &device());
+    let run = |kwargs: ForwardKwargs| model.forward(features("whisper-classes"), &kwargs).expect("runs");
+    let plain = run(ForwardKwargs::new()).logits.to_data();
+    let some = run(ForwardKwargs::new().output_hidden_states([0]).output_attentions(true).cast(FloatDType::F16));
+    assert_eq!(some.logits.to_data(), plain);
+    assert_eq!(some.hidden_states.iter().map(|(at, ..)| at).collect::<Vec<_>>(), [0]);
+    assert_eq!(some.hidden_states.at(0).expect("asked for").dtype(), DType::F16);
+    assert_eq!(some.attentions.at(0).expect("asked for").dtype(), DType::F16);
+    let none = run(ForwardKwargs::new().output_hidden_states(false));
+    assert_eq!(none.logits.to_data(), plain);
+    assert!(!none.hidden_states.is_recorded());
+}
+
+#[cfg(feature = "autodiff")]
+#[test]
+fn an_encoder_learns_through_the_sum_of_its_states() {
+    let expected = tensors(&folder("whisper-classes").join("weighted.safetensors"));
+    let device = device().autodiff();
+    let model = summing(&expected, &device);
+    let features = Tensor::<3>::from_data(inputs("whisper-classes")["input_features"].clone(), (&device, DType::F32));
+    let output = model.forward(features, &ForwardKwargs::new().output_hidden_states(true).detach(true)).expect("runs");
+    let gradients = output.logits.sum().backward();
+    let conv = model.encoder.conv1.weight.val().grad(&gradients).expect("it is trained");
+    assert!(conv.abs().sum().into_scalar::<f32>() > 0.0);
 }
 
 #[test]

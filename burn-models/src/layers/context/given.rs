@@ -2,7 +2,7 @@
 
 use super::Stack;
 use crate::error::ForwardError;
-use crate::inputs::TextInputs;
+use crate::inputs::{LogitsToKeep, TextInputs};
 use crate::layers::Extent;
 use crate::layers::embedding::{is_host, safe_ids};
 use crate::routing::RoutingError;
@@ -12,6 +12,13 @@ use burn::tensor::{Int, Tensor};
 pub(super) fn check_use(stack: &Stack<'_>, inputs: &TextInputs) -> Result<(), ForwardError> {
     let needless = [
         ("token_type_ids", inputs.token_type_ids.is_some(), ""),
+        // heads take them out before
+        ("labels", inputs.labels.is_some(), ": no head here computes a loss"),
+        (
+            "logits_to_keep",
+            !matches!(inputs.logits_to_keep, LogitsToKeep::All),
+            ": no head here computes logits of some positions only",
+        ),
         ("cache", inputs.cache.is_some() && stack.use_cache.is_none(), ": it is no decoder"),
         (
             "encoder_hidden_states",

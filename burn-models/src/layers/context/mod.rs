@@ -100,6 +100,7 @@ impl LayerContext {
                 key_heads: stack.key_heads,
                 head_dim: stack.head_dim,
                 dtype,
+                has_encoder: stack.encoder_size.is_some(),
                 source,
             })?;
         }

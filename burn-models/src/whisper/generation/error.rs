@@ -13,6 +13,15 @@ pub enum SpeechError {
         problem: String,
     },
 
+    /// A setting in the model's config is not what it should be.
+    #[error("`{name}` in the model's config: {problem}")]
+    ModelSetting {
+        /// The setting.
+        name: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+
     /// A setting that would change what is written, and that is not followed here.
     #[error("`{name}` is not supported: take it out of the generation config's `extra` to do without")]
     Unsupported {

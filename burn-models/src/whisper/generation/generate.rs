@@ -1,7 +1,7 @@
 use super::prompt::initial_tokens;
 use super::timestamps::TimestampRules;
 use super::{Settings, SpeechError};
-use crate::config::TokenIds;
+use crate::config::{GeneralConfig, TokenIds};
 use crate::error::ForwardError;
 use crate::generation::{
     Batch, GenerateError, GenerateOutput, GenerationConfig, Processor, generate_seq2seq_processed,
@@ -13,6 +13,10 @@ use crate::whisper::WhisperForConditionalGeneration;
 use crate::whisper::config::FRAMES;
 use burn::tensor::{DType, Device, Int, Tensor};
 use patching_core::prelude::*;
+use serde::Deserialize;
+
+/// Tokens for certain places, or that one is open.
+type Forced = Vec<(usize, Option<i64>)>;
 
 /// How many tokens are added if the config does not say.
 const DEFAULT_NEW_TOKENS: usize = 20;
@@ -83,10 +87,10 @@ impl WhisperForConditionalGeneration {
     ) -> Result<Tensor<2, Int>, GenerateError> {
         let (batch, device) = batch(inputs)?;
         let model = &self.model.config;
-        let forced = config.forced_decoder_ids.clone().or_else(|| {
-            let of_model = model.general.extra.get("forced_decoder_ids").cloned()?;
-            serde_json::from_value(of_model).ok()?
-        });
+        let forced = match config.forced_decoder_ids.clone() {
+            None => forced_by(&model.general)?,
+            own => own,
+        };
         let rows = initial_tokens(self.start(config)?, settings, forced.as_deref(), batch, || {
             let states = self.encoded(inputs)?;
             // what the encoder records is in the output of the first step: then it runs there again
@@ -152,13 +156,16 @@ impl WhisperForConditionalGeneration {
     pub(super) fn filled_up(
         &self,
         mut inputs: Seq2SeqInputs<SpeechInputs>,
-    ) -> Result<Seq2SeqInputs<SpeechInputs>, SpeechError> {
+    ) -> Result<Seq2SeqInputs<SpeechInputs>, GenerateError> {
         if let Some(source) = inputs.source.take() {
+            if source.labels.is_some() {
+                return Err(GenerateError::Argument("labels"));
+            }
             let features = source.input_features;
             let [_, _, found] = features.dims();
             let limit = self.window();
             if found > limit {
-                return Err(SpeechError::TooLong { found, limit });
+                return Err(SpeechError::TooLong { found, limit }.into());
             }
             inputs.source = Some(SpeechInputs::new(filled(features, limit)));
         }
@@ -226,6 +233,14 @@ impl WhisperForConditionalGeneration {
 /// A request that records none of these, whatever the config says.
 fn nothing(keys: &[&'static str]) -> ForwardKwargs {
     keys.iter().fold(ForwardKwargs::new(), |kwargs, key| kwargs.output(*key, false))
+}
+
+/// The tokens for certain places of old configs, by the model's.
+fn forced_by(general: &GeneralConfig) -> Result<Option<Forced>, SpeechError> {
+    const NAME: &str = "forced_decoder_ids";
+    let Some(value) = general.extra.get(NAME) else { return Ok(None) };
+    let malformed = |error: serde_json::Error| SpeechError::ModelSetting { name: NAME, problem: error.to_string() };
+    Option::deserialize(value).map_err(malformed)
 }
 
 /// How many sounds there are, and where.

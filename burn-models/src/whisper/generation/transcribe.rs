@@ -74,10 +74,11 @@ impl WhisperForConditionalGeneration {
         config.extra.insert("return_timestamps".to_owned(), true.into());
         let settings = Settings::of(&config)?;
         let dims = input_features.dims();
-        let [1, _, frames] = dims else {
-            let expected = "[1, mel bins, frames]: one sound".to_owned();
+        let [sounds, _, frames] = dims;
+        if sounds != 1 || frames == 0 {
+            let expected = "[1, mel bins, frames]: one sound of at least one frame".to_owned();
             return Err(ForwardError::Shape { name: "input_features", found: dims.to_vec(), expected }.into());
-        };
+        }
         let window = self.window();
         let cut = |at: usize| {
             let part = input_features.clone().slice_dim(2, at..frames.min(at + window));
