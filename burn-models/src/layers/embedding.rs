@@ -51,8 +51,12 @@ pub(crate) fn is_host(device: &Device) -> bool {
 
 /// Whether values can be read back from `device` at all: not from one that only records which operations there are.
 pub(crate) fn is_readable(device: &Device) -> bool {
+    // Two devices of this kind are never the same, so one is told by what only they can: begin a scope.
     #[cfg(feature = "capture")]
-    return *device != Device::capture();
+    return matches!(
+        device.capture_scope(|scope| scope.complete([], [])),
+        Err(burn::tensor::CaptureError::InvalidDevice)
+    );
     #[cfg(not(feature = "capture"))]
     {
         let _ = device;
@@ -86,6 +90,18 @@ pub(crate) fn is_ndarray(device: &Device) -> bool {
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "capture")]
+    #[test]
+    fn what_only_notes_operations_down_is_known() {
+        let device = Device::capture();
+        assert!(is_readable(&Device::flex()) && !is_readable(&device));
+        let noted = device.capture_scope(|scope| {
+            assert!(!is_readable(&device), "also while it does");
+            scope.complete([], [])
+        });
+        assert!(noted.is_ok());
+    }
 
     #[test]
     fn ids_are_checked_here_and_clamped_elsewhere() {
