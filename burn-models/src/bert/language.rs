@@ -1,9 +1,7 @@
 use super::{BertConfig, BertModel, BertOnlyMLMHead, BertPreTrainingHeads};
 use crate::auto::NamedInputs;
-use crate::config::TokenIds;
-use crate::generation::{GenerateError, GenerateOutput, GenerationConfig, generate};
 use crate::layers::{causal_lm_loss, classification_loss, select_positions, token_loss};
-use crate::models::{CausalLM, model_head, no_encoder};
+use crate::models::{generates_text, model_head, no_encoder};
 use crate::{
     BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions, ForwardError, Labels, MaskedLMOutput, TextInputs,
 };
@@ -84,20 +82,6 @@ impl BertLMHeadModel {
         base.pass_on(&mut output)?;
         Ok(output)
     }
-
-    /// Continues token sequences; see [`generate`](fn@generate).
-    ///
-    /// # Errors
-    ///
-    /// When the inputs or the generation config do not fit, or a forward pass fails.
-    pub fn generate(
-        &self,
-        inputs: impl Into<TextInputs>,
-        config: &GenerationConfig,
-        kwargs: &ForwardKwargs,
-    ) -> Result<GenerateOutput<CausalLMOutputWithCrossAttentions>, GenerateError> {
-        generate(self, inputs, config, kwargs)
-    }
 }
 
 model_head! {
@@ -112,21 +96,7 @@ model_head! {
     }
 }
 
-impl CausalLM for BertLMHeadModel {
-    type Output = CausalLMOutputWithCrossAttentions;
-
-    fn forward_causal(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError> {
-        self.forward(inputs, kwargs)
-    }
-
-    fn eos_token_id(&self) -> Option<&TokenIds> {
-        self.config().eos_token_id.as_ref()
-    }
-
-    fn pad_token_id(&self) -> Option<i64> {
-        self.config().pad_token_id
-    }
-}
+generates_text!(BertLMHeadModel => CausalLMOutputWithCrossAttentions);
 
 /// BERT as a model that fills in hidden tokens.
 #[derive(Module, Debug)]

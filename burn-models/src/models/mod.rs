@@ -29,7 +29,7 @@ pub use model::{HasTower, Model};
 pub use tower::Tower;
 
 pub(crate) use base::{base_model, decoder_class};
-pub(crate) use causal_lm::{causal_lm, forward_causal, forward_moe_causal};
+pub(crate) use causal_lm::{causal_lm, forward_causal, forward_moe_causal, generates_text};
 pub(crate) use classifier::{forward_classifier, forward_moe_classifier, sequence_classifier};
 pub(crate) use composite::composite;
 pub(crate) use decoder::decoder_with_head;
