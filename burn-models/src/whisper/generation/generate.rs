@@ -4,7 +4,7 @@ use super::{Settings, SpeechError};
 use crate::config::TokenIds;
 use crate::error::ForwardError;
 use crate::generation::{
-    Batch, GenerateError, GenerateOutput, GenerationConfig, Processor, generate_seq2seq_processed,
+    Batch, DEFAULT_NEW_TOKENS, GenerateError, GenerateOutput, GenerationConfig, Processor, generate_seq2seq_processed,
 };
 use crate::inputs::{Seq2SeqInputs, SpeechInputs};
 use crate::models::Model;
@@ -13,9 +13,6 @@ use crate::whisper::WhisperForConditionalGeneration;
 use crate::whisper::config::FRAMES;
 use burn::tensor::{DType, Device, Int, Tensor};
 use patching_core::prelude::*;
-
-/// How many tokens are added if the config does not say.
-const DEFAULT_NEW_TOKENS: usize = 20;
 
 impl WhisperForConditionalGeneration {
     /// Writes down what is said in each spectrogram of a batch, of at most as many frames as the encoder has; shorter ones
