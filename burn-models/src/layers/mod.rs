@@ -35,7 +35,7 @@ mod vector;
 pub use activation::Activation;
 pub(crate) use cache::CacheFits;
 pub use cache::{Cache, CacheLayer};
-pub(crate) use classes::{rms_norm_class, rotary_class};
+pub(crate) use classes::{patch_attention_class, patch_embeddings_class, rms_norm_class, rotary_class};
 pub use context::{Causality, LayerContext, Stack};
 pub use conv::{conv1d, new_conv1d, new_patch_projection, patch_projection};
 pub use embedding::{embed, new_embedding};
