@@ -65,7 +65,7 @@ pub use inputs::{Labels, LogitsToKeep, PixelInputs, Seq2SeqInputs, SpeechInputs,
 pub use outputs::{
     BaseModelOutput, BaseModelOutputWithPast, BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPooling,
     BaseModelOutputWithPoolingAndCrossAttentions, BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions,
-    CausalLMOutputWithPast, DecoderOutput, HiddenStateOutput, ImageClassifierOutput, ImageOutputs, LanguageModelOutput,
+    CausalLMOutputWithPast, HiddenStateOutput, ImageClassifierOutput, ImageOutputs, LanguageModelOutput,
     MaskedLMOutput, MoeCausalLMOutputWithPast, MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast,
     QuestionAnsweringModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput, Seq2SeqQuestionAnsweringModelOutput,
     Seq2SeqSequenceClassifierOutput, SequenceClassifierOutput, SequenceClassifierOutputWithPast, TokenClassifierOutput,

@@ -148,16 +148,6 @@ impl AutoModelOutput {
             _ => None,
         }
     }
-
-    /// Takes what the model has seen, if that was to be kept.
-    pub fn take_cache(&mut self) -> Option<Cache> {
-        match self {
-            Self::Dense(output) => output.cache.take(),
-            Self::Moe(output) => output.cache.take(),
-            Self::CrossAttending(output) => output.cache.take(),
-            Self::Pooled(output) => output.cache.take(),
-        }
-    }
 }
 
 impl AutoCausalLMOutput {

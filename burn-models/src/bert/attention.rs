@@ -1,8 +1,10 @@
 #![allow(non_snake_case, reason = "fields are named as in checkpoints")]
 
 use super::BertConfig;
-use crate::layers::attention::{AttentionShape, Extra, cross_attention, project, self_attention};
-use crate::layers::{LayerContext, layer_norm, linear, new_layer_norm, new_linear, split_heads};
+use crate::layers::attention::{
+    AttentionShape, Extra, cross_attention, cross_project, cross_query, project, self_attention,
+};
+use crate::layers::{LayerContext, layer_norm, linear, new_layer_norm, new_linear};
 use burn::module::Module;
 use burn::nn::{LayerNorm, Linear};
 use burn::tensor::Tensor;
@@ -70,13 +72,9 @@ impl BertCrossAttention {
     /// `[batch, seq, hidden]` to the same, and the weights `[batch, heads, query, source]` if they are recorded. Without
     /// an encoder there is nothing to look at: all zeros.
     pub fn forward(&self, hidden_states: Tensor<3>, context: &mut LayerContext) -> (Tensor<3>, Option<Tensor<4>>) {
-        let heads = self.shape.heads;
-        let query = split_heads(linear(&self.query, hidden_states.clone()), heads);
-        let project = |states: Tensor<3>| {
-            [split_heads(linear(&self.key, states.clone()), heads), split_heads(linear(&self.value, states), heads)]
-        };
-        let attended = cross_attention(&self.shape, query, project, context, Extra::none());
-        attended.unwrap_or_else(|| (hidden_states.zeros_like(), None))
+        let query = cross_query(&self.shape, &self.query, hidden_states);
+        let project = |states| cross_project(&self.shape, [&self.key, &self.value], states);
+        cross_attention(&self.shape, query, project, context, Extra::none())
     }
 }
 

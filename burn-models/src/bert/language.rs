@@ -1,15 +1,12 @@
 use super::{BertConfig, BertModel, BertOnlyMLMHead, BertPreTrainingHeads};
 use crate::auto::NamedInputs;
-use crate::config::TokenIds;
-use crate::generation::{GenerateError, GenerateOutput, GenerationConfig, generate};
 use crate::layers::{causal_lm_loss, classification_loss, select_positions, token_loss};
-use crate::models::{CausalLM, model_head, no_encoder};
+use crate::models::{generates_text, model_head, no_encoder, with_fields};
 use crate::{
     BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions, ForwardError, Labels, MaskedLMOutput, TextInputs,
 };
 use burn::module::Module;
 use burn::tensor::Tensor;
-use patching_core::capture::Flag;
 use patching_core::prelude::*;
 
 /// What the head that predicts tokens has no parameters of its own for.
@@ -84,20 +81,6 @@ impl BertLMHeadModel {
         base.pass_on(&mut output)?;
         Ok(output)
     }
-
-    /// Continues token sequences; see [`generate`](fn@generate).
-    ///
-    /// # Errors
-    ///
-    /// When the inputs or the generation config do not fit, or a forward pass fails.
-    pub fn generate(
-        &self,
-        inputs: impl Into<TextInputs>,
-        config: &GenerationConfig,
-        kwargs: &ForwardKwargs,
-    ) -> Result<GenerateOutput<CausalLMOutputWithCrossAttentions>, GenerateError> {
-        generate(self, inputs, config, kwargs)
-    }
 }
 
 model_head! {
@@ -112,21 +95,7 @@ model_head! {
     }
 }
 
-impl CausalLM for BertLMHeadModel {
-    type Output = CausalLMOutputWithCrossAttentions;
-
-    fn forward_causal(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError> {
-        self.forward(inputs, kwargs)
-    }
-
-    fn eos_token_id(&self) -> Option<&TokenIds> {
-        self.config().eos_token_id.as_ref()
-    }
-
-    fn pad_token_id(&self) -> Option<i64> {
-        self.config().pad_token_id
-    }
-}
+generates_text!(BertLMHeadModel => CausalLMOutputWithCrossAttentions);
 
 /// BERT as a model that fills in hidden tokens.
 #[derive(Module, Debug)]
@@ -157,13 +126,7 @@ impl BertForMaskedLM {
         let mut inputs = inputs.into();
         let labels = inputs.labels.take();
         let table = self.bert.tied_table()?;
-        // what only follows `attentions` has no field here; what is asked for by name is an error below
-        let mut base = match kwargs.flag("cross_attentions") {
-            Flag::Unset if inputs.encoder_hidden_states.is_some() => {
-                self.bert.forward(inputs, &kwargs.clone().output_cross_attentions(false))?
-            }
-            _ => self.bert.forward(inputs, kwargs)?,
-        };
+        let mut base = self.bert.forward(inputs, &with_fields::<BertModel, MaskedLMOutput>(kwargs))?;
         let logits = self.cls.forward(base.last_hidden_state.clone(), table);
         let mut output = MaskedLMOutput::new(logits.clone());
         output.loss = labels.map(|labels| token_loss(logits, labels)).transpose()?;

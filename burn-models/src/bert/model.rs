@@ -1,6 +1,6 @@
 use super::{BertConfig, BertCrossAttention, BertEmbeddings, BertLayer, BertSelfAttention};
 use crate::auto::NamedInputs;
-use crate::layers::{LayerContext, Tokens, checked_indices, float_dtype_of, linear, matrix_of, new_linear};
+use crate::layers::{LayerContext, Tokens, checked_indices, first_of, float_dtype_of, linear, matrix_of, new_linear};
 use crate::models::base_tower;
 use crate::{BaseModelOutputWithPoolingAndCrossAttentions, ForwardError, TextInputs};
 use burn::module::Module;
@@ -32,8 +32,7 @@ impl BertPooler {
 
     /// `[batch, seq, hidden]` to `[batch, hidden]`.
     pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<2> {
-        let first = hidden_states.slice_dim(1, 0..1).squeeze_dim::<2>(1);
-        linear(&self.dense, first).tanh()
+        linear(&self.dense, first_of(hidden_states)).tanh()
     }
 }
 

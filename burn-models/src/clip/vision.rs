@@ -1,12 +1,11 @@
 use super::{CLIPAttention, CLIPEncoder, CLIPEncoderConfig, CLIPEncoderLayer, CLIPVisionConfig, CLIPVisionEmbeddings};
 use crate::error::ForwardError;
 use crate::inputs::PixelInputs;
-use crate::layers::{LayerContext, layer_norm, new_layer_norm};
+use crate::layers::{LayerContext, first_of, layer_norm, new_layer_norm};
 use crate::models::base_tower;
 use crate::outputs::BaseModelOutputWithPooling;
 use burn::module::Module;
 use burn::nn::LayerNorm;
-use burn::tensor::Tensor;
 use patching_core::prelude::*;
 
 /// CLIP's vision tower without a projection.
@@ -65,7 +64,7 @@ impl CLIPVisionModel {
         for layer in &self.encoder.layers {
             hidden_states = layer.forward(hidden_states, &mut context);
         }
-        let whole: Tensor<2> = hidden_states.clone().slice_dim(1, 0..1).squeeze_dim(1);
+        let whole = first_of(hidden_states.clone());
         let mut output = BaseModelOutputWithPooling::new(hidden_states);
         output.pooler_output = Some(layer_norm(&self.post_layernorm, whole));
         Ok(output)

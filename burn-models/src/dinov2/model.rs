@@ -3,7 +3,7 @@ use super::{Dinov2Attention, Dinov2Config, Dinov2Embeddings, Dinov2Layer};
 use crate::auto::NamedInputs;
 use crate::error::ForwardError;
 use crate::inputs::PixelInputs;
-use crate::layers::{LayerContext, layer_norm, new_layer_norm};
+use crate::layers::{LayerContext, first_of, layer_norm, new_layer_norm};
 use crate::models::base_tower;
 use crate::outputs::BaseModelOutputWithPooling;
 use burn::module::Module;
@@ -78,7 +78,7 @@ impl Dinov2Model {
             hidden_states = layer.forward(hidden_states, &mut context);
         }
         let last_hidden_state = layer_norm(&self.layernorm, hidden_states);
-        let whole: Tensor<2> = last_hidden_state.clone().slice_dim(1, 0..1).squeeze_dim(1);
+        let whole = first_of(last_hidden_state.clone());
         let mut output = BaseModelOutputWithPooling::new(last_hidden_state);
         output.pooler_output = Some(whole);
         Ok(output)

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 /// How many tokens are added if the config does not say.
-const DEFAULT_NEW_TOKENS: usize = 20;
+pub(crate) const DEFAULT_NEW_TOKENS: usize = 20;
 
 /// The largest file that is read.
 const MAX_FILE: u64 = 1 << 20;

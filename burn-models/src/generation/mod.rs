@@ -9,6 +9,7 @@ mod sampling;
 mod seq2seq;
 mod unsupported;
 
+pub(crate) use config::DEFAULT_NEW_TOKENS;
 pub use config::GenerationConfig;
 pub use error::GenerateError;
 pub use output::{AnyGenerateOutput, GenerateOutput, Step};

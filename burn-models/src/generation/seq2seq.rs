@@ -3,7 +3,7 @@ use super::{GenerateError, GenerateOutput, GenerationConfig, Processor};
 use crate::config::TokenIds;
 use crate::error::ForwardError;
 use crate::inputs::{Seq2SeqInputs, TextInputs};
-use crate::models::{CausalLM, EncoderDecoder, Seq2SeqLM, Tower};
+use crate::models::{CausalLM, EncoderDecoder, Seq2SeqLM, Tower, without_encoder};
 use crate::outputs::Seq2SeqLMOutput;
 use burn::tensor::{Device, Int, Tensor};
 use patching_core::capture::ForwardKwargs;
@@ -134,11 +134,7 @@ impl<M: Seq2SeqLM> CausalLM for Decoding<'_, M> {
             State::Read(read) => {
                 let (states, mask) = *read;
                 // what only the encoder records is in the output of the first step
-                (
-                    Seq2SeqInputs::encoded(states).encoder_attention_mask(mask.clone()),
-                    kwargs.without_prefix("encoder_"),
-                    mask,
-                )
+                (Seq2SeqInputs::encoded(states).encoder_attention_mask(mask.clone()), without_encoder(kwargs), mask)
             }
             State::Lost => {
                 let (model, name) = (M::CLASS_NAME.to_owned(), "source");

@@ -1,5 +1,5 @@
 use super::GPT2Config;
-use crate::layers::attention::{AttentionShape, Extra, cross_attention, self_attention};
+use crate::layers::attention::{AttentionShape, Extra, cross_attention, cross_query, self_attention};
 use crate::layers::{LayerContext, linear, new_linear, split_heads};
 use burn::module::Module;
 use burn::nn::Linear;
@@ -46,10 +46,9 @@ impl GPT2Attention {
                 self_attention(&self.shape, query, key, value, context)
             }
             Some(q_attn) => {
-                let query = split_heads(linear(q_attn, hidden_states.clone()), self.shape.heads);
+                let query = cross_query(&self.shape, q_attn, hidden_states);
                 let project = |states| self.parts(linear(&self.c_attn, states));
-                let attended = cross_attention(&self.shape, query, project, context, Extra::none());
-                attended.unwrap_or_else(|| (hidden_states.zeros_like(), None))
+                cross_attention(&self.shape, query, project, context, Extra::none())
             }
         };
         (linear(&self.c_proj, attended), weights)

@@ -1,10 +1,8 @@
 use super::layouts::layouts;
 use super::{GPT2Config, GPT2Model};
 use crate::auto::NamedInputs;
-use crate::config::TokenIds;
-use crate::generation::{GenerateError, GenerateOutput, GenerationConfig, generate};
 use crate::layers::{causal_lm_loss, lm_logits, new_linear, select_positions};
-use crate::models::{CausalLM, model_head};
+use crate::models::{generates_text, model_head};
 use crate::{CausalLMOutputWithCrossAttentions, ForwardError, TextInputs};
 use burn::module::Module;
 use burn::nn::Linear;
@@ -49,20 +47,6 @@ impl GPT2LMHeadModel {
         base.pass_on(&mut output)?;
         Ok(output)
     }
-
-    /// Continues token sequences; see [`generate`](fn@generate).
-    ///
-    /// # Errors
-    ///
-    /// When the inputs or the generation config do not fit, or a forward pass fails.
-    pub fn generate(
-        &self,
-        inputs: impl Into<TextInputs>,
-        config: &GenerationConfig,
-        kwargs: &ForwardKwargs,
-    ) -> Result<GenerateOutput<CausalLMOutputWithCrossAttentions>, GenerateError> {
-        generate(self, inputs, config, kwargs)
-    }
 }
 
 model_head! {
@@ -81,18 +65,4 @@ model_head! {
     }
 }
 
-impl CausalLM for GPT2LMHeadModel {
-    type Output = CausalLMOutputWithCrossAttentions;
-
-    fn forward_causal(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError> {
-        self.forward(inputs, kwargs)
-    }
-
-    fn eos_token_id(&self) -> Option<&TokenIds> {
-        self.config().eos_token_id.as_ref()
-    }
-
-    fn pad_token_id(&self) -> Option<i64> {
-        self.config().pad_token_id
-    }
-}
+generates_text!(GPT2LMHeadModel => CausalLMOutputWithCrossAttentions);

@@ -4,7 +4,7 @@ use super::linear::product;
 use burn::nn::Linear;
 use burn::tensor::{DType, Tensor};
 
-/// What is taken off the largest f16 where one is infinite.
+/// What is taken off the largest f16 to be well below it.
 const MARGIN: f64 = 1000.0;
 
 /// Bounds f16 values by the largest finite ones, or if any is infinite by a little less; values of other types stay as
@@ -23,6 +23,15 @@ pub fn finite(x: Tensor<3>) -> Tensor<3> {
     // comparisons leave NaN alone
     let x = x.clone().mask_where(x.greater(limit.clone()), limit.clone());
     x.clone().mask_where(x.lower(limit.clone().neg()), limit.neg())
+}
+
+/// Bounds f16 values by what is a little less than the largest; values of other types stay as they are.
+pub fn well_finite(x: Tensor<3>) -> Tensor<3> {
+    if x.dtype() != DType::F16 {
+        return x;
+    }
+    let limit = f64::from(burn::tensor::f16::MAX) - MARGIN;
+    x.clamp(-limit, limit)
 }
 
 /// [`linear`](super::linear()), which of f16 values gives f32, computed in f32: sums over many values overflow f16.
@@ -71,6 +80,13 @@ mod tests {
         assert!(bounded[0] == -64512.0 && bounded[1].is_nan() && bounded[2] == 2.0);
         let wide = Tensor::<3>::full([1, 1, 1], f32::INFINITY, &Device::flex());
         assert_eq!(values(&finite(wide)), [f32::INFINITY]);
+    }
+
+    #[test]
+    fn large_values_are_bounded_before_any_is_infinite() {
+        assert_eq!(values(&well_finite(half([1.0, -65504.0, f32::INFINITY]))), [1.0, -64512.0, 64512.0]);
+        let wide = Tensor::<3>::full([1, 1, 1], 65504.0, &Device::flex());
+        assert_eq!(values(&well_finite(wide)), [65504.0]);
     }
 
     #[test]

@@ -101,6 +101,12 @@ pub fn last_tokens(hidden: Tensor<3>, by: Pooled<'_>) -> Result<Tensor<2>, Forwa
     Ok(one_of_each(hidden, last))
 }
 
+/// The hidden state at the first position, which in some families stands for the whole, `[batch, seq, hidden]` to
+/// `[batch, hidden]`.
+pub fn first_of(hidden: Tensor<3>) -> Tensor<2> {
+    hidden.slice_dim(1, 0..1).squeeze_dim(1)
+}
+
 /// The hidden state at one position of each sequence, `[batch, seq, hidden]` to `[batch, hidden]`; `positions` is
 /// `[batch, 1]`.
 pub fn one_of_each(hidden: Tensor<3>, positions: Tensor<2, Int>) -> Tensor<2> {

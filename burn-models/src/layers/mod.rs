@@ -35,15 +35,15 @@ mod vector;
 pub use activation::Activation;
 pub(crate) use cache::CacheFits;
 pub use cache::{Cache, CacheLayer};
-pub(crate) use classes::{rms_norm_class, rotary_class};
+pub(crate) use classes::{patch_attention_class, patch_embeddings_class, rms_norm_class, rotary_class};
 pub use context::{Causality, LayerContext, Stack};
 pub use conv::{conv1d, new_conv1d, new_patch_projection, patch_projection};
 pub use embedding::{embed, new_embedding};
 pub use gelu::{gelu, gelu_tanh, quick_gelu};
-pub use half::{finite, wide_linear, wide_sum};
+pub use half::{finite, well_finite, wide_linear, wide_sum};
 pub use head::{
-    Pooled, first_marked, last_of, last_tokens, lm_logits, new_lm_head, one_of_each, select_positions, span_logits,
-    tied_logits,
+    Pooled, first_marked, first_of, last_of, last_tokens, lm_logits, new_lm_head, one_of_each, select_positions,
+    span_logits, tied_logits,
 };
 pub use heads::{merge_heads, split_heads};
 pub use layer_norm::{layer_norm, new_layer_norm};

@@ -1,5 +1,5 @@
 use crate::layers::Cache;
-use crate::outputs::{ImageOutputs, decoder_output, hidden_state_output, language_model_output};
+use crate::outputs::{ImageOutputs, hidden_state_output, language_model_output};
 use burn::tensor::Tensor;
 use patching_core::prelude::*;
 
@@ -48,5 +48,4 @@ macro_rules! image_hidden_states {
 image_hidden_states!(LlavaModelOutputWithPast, LlavaCausalLMOutputWithPast);
 
 hidden_state_output!(LlavaModelOutputWithPast);
-decoder_output!(LlavaModelOutputWithPast);
 language_model_output!(LlavaCausalLMOutputWithPast, hidden_states, attentions;);

@@ -2,13 +2,13 @@ use super::{Model, Tower};
 use crate::config::{ConfigError, DecoderConfig};
 use crate::error::ForwardError;
 use crate::inputs::TextInputs;
-use crate::outputs::DecoderOutput;
+use crate::outputs::HiddenStateOutput;
 use burn::nn::Embedding;
 use patching_core::prelude::*;
 
 /// A decoder without a head.
 pub trait BaseModel:
-    Model<Config: DecoderConfig, Output: DecoderOutput> + Tower<Inputs = TextInputs, Output = <Self as Model>::Output>
+    Model<Config: DecoderConfig, Output: HiddenStateOutput> + Tower<Inputs = TextInputs, Output = <Self as Model>::Output>
 {
     /// As the model's own `forward`.
     ///

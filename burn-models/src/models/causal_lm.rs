@@ -103,6 +103,49 @@ fn aux_loss<C: DecoderConfig>(
     Some((loss, experts.aux_loss_coef))
 }
 
+/// Makes a head that computes the logits of tokens one that continues texts: it has a `forward` and a config with the
+/// tokens that end and fill them.
+macro_rules! generates_text {
+    ($head:ident => $output:ty) => {
+        impl $head {
+            /// Continues token sequences; see [`generate`](fn@crate::generation::generate).
+            ///
+            /// # Errors
+            ///
+            /// When the inputs or the generation config do not fit, or a forward pass fails.
+            pub fn generate(
+                &self,
+                inputs: impl Into<$crate::TextInputs>,
+                config: &$crate::generation::GenerationConfig,
+                kwargs: &ForwardKwargs,
+            ) -> Result<$crate::generation::GenerateOutput<$output>, $crate::generation::GenerateError> {
+                $crate::generation::generate(self, inputs, config, kwargs)
+            }
+        }
+
+        impl $crate::models::CausalLM for $head {
+            type Output = $output;
+
+            fn forward_causal(
+                &self,
+                inputs: $crate::TextInputs,
+                kwargs: &ForwardKwargs,
+            ) -> Result<$output, $crate::ForwardError> {
+                self.forward(inputs, kwargs)
+            }
+
+            fn eos_token_id(&self) -> Option<&$crate::config::TokenIds> {
+                patching_core::weights::PreTrainedModel::config(self).eos_token_id.as_ref()
+            }
+
+            fn pad_token_id(&self) -> Option<i64> {
+                patching_core::weights::PreTrainedModel::config(self).pad_token_id
+            }
+        }
+    };
+}
+pub(crate) use generates_text;
+
 /// Makes a struct of a `model` and an optional `lm_head` a language model.
 macro_rules! causal_lm {
     ($head:ident, $model:ident, $config:ident) => {
@@ -132,20 +175,6 @@ macro_rules! causal_lm {
             ) -> Result<$output, $crate::ForwardError> {
                 let head = self.lm_head.as_ref();
                 $crate::models::$forward(&self.model, head, inputs.into(), kwargs)
-            }
-
-            /// Continues token sequences; see [`generate`](fn@crate::generation::generate).
-            ///
-            /// # Errors
-            ///
-            /// When the inputs or the generation config do not fit, or a forward pass fails.
-            pub fn generate(
-                &self,
-                inputs: impl Into<$crate::TextInputs>,
-                config: &$crate::generation::GenerationConfig,
-                kwargs: &ForwardKwargs,
-            ) -> Result<$crate::generation::GenerateOutput<$output>, $crate::generation::GenerateError> {
-                $crate::generation::generate(self, inputs, config, kwargs)
             }
 
             /// Chooses the attention implementation of a live model.
@@ -189,25 +218,7 @@ macro_rules! causal_lm {
         $crate::models::decoder_with_head!($head, $model);
         $crate::models::decoder_class!($head: $output; is_base: false, generates: generate);
 
-        impl $crate::models::CausalLM for $head {
-            type Output = $output;
-
-            fn forward_causal(
-                &self,
-                inputs: $crate::TextInputs,
-                kwargs: &ForwardKwargs,
-            ) -> Result<$output, $crate::ForwardError> {
-                self.forward(inputs, kwargs)
-            }
-
-            fn eos_token_id(&self) -> Option<&$crate::config::TokenIds> {
-                patching_core::weights::PreTrainedModel::config(self).eos_token_id.as_ref()
-            }
-
-            fn pad_token_id(&self) -> Option<i64> {
-                patching_core::weights::PreTrainedModel::config(self).pad_token_id
-            }
-        }
+        $crate::models::generates_text!($head => $output);
     };
 }
 pub(crate) use causal_lm;

@@ -155,6 +155,20 @@ pub(crate) fn encoder_decoder_plan<M: EncoderDecoder>(
     Ok(CapturePlan::of_parts::<Seq2SeqModelOutput>(M::CLASS_NAME, parts))
 }
 
+/// Whether anything that a request would record is the encoder's.
+pub(crate) fn records_encoder<M: EncoderDecoder + Model>(
+    model: &M,
+    kwargs: &ForwardKwargs,
+) -> Result<bool, CaptureError> {
+    let plan = model.capture_plan(kwargs)?;
+    Ok(plan.keys().iter().any(|planned| planned.key().starts_with(ENCODER)))
+}
+
+/// The request without what is asked of the encoder alone, for a call in which it does not run.
+pub(crate) fn without_encoder(kwargs: &ForwardKwargs) -> ForwardKwargs {
+    kwargs.without_prefix(ENCODER)
+}
+
 /// The keys of both parts.
 pub(crate) fn encoder_decoder_keys<M: EncoderDecoder>() -> Vec<String> {
     each_once([declared_keys::<M::Encoder>(), declared_keys::<M::Decoder>()])

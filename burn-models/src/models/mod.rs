@@ -17,6 +17,7 @@ mod decoder_model;
 mod encoder_decoder;
 mod image_features;
 mod model;
+mod requests;
 mod seq2seq;
 mod tower;
 
@@ -29,14 +30,16 @@ pub use model::{HasTower, Model};
 pub use tower::Tower;
 
 pub(crate) use base::{base_model, decoder_class};
-pub(crate) use causal_lm::{causal_lm, forward_causal, forward_moe_causal};
+pub(crate) use causal_lm::{causal_lm, forward_causal, forward_moe_causal, generates_text};
 pub(crate) use classifier::{forward_classifier, forward_moe_classifier, sequence_classifier};
 pub(crate) use composite::composite;
 pub(crate) use decoder::decoder_with_head;
 pub(crate) use decoder_model::decoder_model;
 pub(crate) use encoder_decoder::{
-    ScoredTokens, begun_with, encode_decode, encoder_decoder_keys, encoder_decoder_plan, score_tokens,
+    ScoredTokens, begun_with, encode_decode, encoder_decoder_keys, encoder_decoder_plan, records_encoder, score_tokens,
+    without_encoder,
 };
 pub(crate) use model::{base_tower, generate_any, model_head, no_encoder, no_labels};
+pub(crate) use requests::{records_nothing, with_fields};
 pub(crate) use seq2seq::{encoder_decoder, seq2seq_lm};
 pub(crate) use tower::{declared_keys, each_once, tower};

@@ -127,9 +127,21 @@ macro_rules! base_tower {
         prefix: $prefix:literal,
         inputs: $names:expr
         $(, is_base: $is_base:literal)?
+        $(, around $part:ident: $inside:ident, given: $given:ident)?
         $(, pretrained: { $($pretrained:item)* })?
     ) => {
-        $crate::models::tower!($model: $inputs => $output);
+        $crate::models::tower!($model: $inputs => $output $(, around $part: $inside, given: $given)?);
+
+        impl $model {
+            /// Chooses the attention implementation of a live model.
+            ///
+            /// # Errors
+            ///
+            /// An unknown name is an error that lists the choices.
+            pub fn set_attn_implementation(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                $crate::models::Tower::set_tower_attention(self, name)
+            }
+        }
 
         impl patching_core::weights::PreTrainedModel for $model {
             type Config = $config;
@@ -158,7 +170,7 @@ macro_rules! base_tower {
             }
 
             fn capture_plan(&self, kwargs: &ForwardKwargs) -> Result<patching_core::capture::CapturePlan, CaptureError> {
-                self.forward_plan(kwargs)
+                $crate::models::Tower::tower_plan(self, kwargs)
             }
 
             fn recordable_keys() -> Vec<String> {

@@ -60,8 +60,48 @@ pub(crate) fn each_once<const N: usize>(parts: [Vec<String>; N]) -> Vec<String> 
     keys
 }
 
-/// Makes a struct a [`Tower`]: one with a field `config` and a `forward` below `#[capture_outputs]`.
+/// Makes a struct a [`Tower`]: one with a field `config`, and a `forward` below `#[capture_outputs]` or `around` a part of
+/// it that is a tower, which `given` makes the inputs of.
 macro_rules! tower {
+    ($tower:ident: $inputs:ty => $output:ty, around $part:ident: $inside:ident, given: $given:ident) => {
+        /// It records what the part inside does.
+        impl CanRecordOutputs for $tower {
+            const MODEL: &'static str = stringify!($tower);
+            const RECORDERS: &'static [patching_core::capture::OutputRecorder] =
+                <$inside as CanRecordOutputs>::RECORDERS;
+
+            fn output_recorders(&self) -> &OutputRecorders {
+                self.$part.output_recorders()
+            }
+        }
+
+        impl $crate::models::Tower for $tower {
+            type Inputs = $inputs;
+            type Output = $output;
+
+            fn run_tower(&self, inputs: $inputs, kwargs: &ForwardKwargs) -> Result<$output, $crate::ForwardError> {
+                self.forward(inputs, kwargs)
+            }
+
+            fn tower_captures(
+                &self,
+                inputs: $inputs,
+                kwargs: &ForwardKwargs,
+            ) -> Result<patching_core::capture::Captures<$output>, $crate::ForwardError> {
+                $crate::models::Tower::tower_captures(&self.$part, self.$given(inputs)?, kwargs)
+            }
+
+            fn tower_plan(&self, kwargs: &ForwardKwargs) -> Result<patching_core::capture::CapturePlan, CaptureError> {
+                $crate::models::Tower::tower_plan(&self.$part, kwargs)
+            }
+
+            fn set_tower_attention(&mut self, name: &str) -> Result<(), $crate::config::ConfigError> {
+                $crate::models::Tower::set_tower_attention(&mut self.$part, name)?;
+                self.config.general.attn_implementation = Some(name.to_owned());
+                Ok(())
+            }
+        }
+    };
     ($tower:ident: $inputs:ty => $output:ty) => {
         impl $crate::models::Tower for $tower {
             type Inputs = $inputs;

@@ -1,7 +1,4 @@
-use super::{
-    BaseModelOutputWithPastAndCrossAttentions, BaseModelOutputWithPoolingAndCrossAttentions,
-    CausalLMOutputWithCrossAttentions, HiddenStateOutput, Seq2SeqLMOutput,
-};
+use super::{CausalLMOutputWithCrossAttentions, Seq2SeqLMOutput};
 use crate::layers::Cache;
 use burn::tensor::{Int, Tensor};
 use patching_core::capture::OutputTuple;
@@ -115,12 +112,6 @@ pub struct MoeSequenceClassifierOutputWithPast {
     pub router_indices: Captured<Tensor<2, Int>>,
 }
 
-/// What every decoder gives without a head, whatever else it gives.
-pub trait DecoderOutput: HiddenStateOutput {
-    /// Takes what the model has seen, if that was to be kept.
-    fn take_cache(&mut self) -> Option<Cache>;
-}
-
 /// What every language model gives, whatever else it gives.
 pub trait LanguageModelOutput: Clone + std::fmt::Debug {
     /// The scores of the next token, `[batch, positions kept, vocabulary]`.
@@ -141,23 +132,6 @@ pub trait LanguageModelOutput: Clone + std::fmt::Debug {
     /// The fields that are present, in the reference's order.
     fn as_tuple(&self) -> OutputTuple;
 }
-
-macro_rules! decoder_output {
-    ($($output:ty),*) => { $(
-        impl $crate::DecoderOutput for $output {
-            fn take_cache(&mut self) -> Option<$crate::layers::Cache> {
-                self.cache.take()
-            }
-        }
-    )* };
-}
-pub(crate) use decoder_output;
-decoder_output!(
-    BaseModelOutputWithPast,
-    MoeModelOutputWithPast,
-    BaseModelOutputWithPastAndCrossAttentions,
-    BaseModelOutputWithPoolingAndCrossAttentions
-);
 
 macro_rules! language_model_output {
     ($($output:ty, $hidden_states:ident, $attentions:ident;)*) => { $(

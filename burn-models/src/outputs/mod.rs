@@ -10,11 +10,11 @@ use crate::layers::Cache;
 use patching_core::capture::OutputValue;
 use patching_core::prelude::*;
 
-pub(crate) use decoder::{decoder_output, language_model_output};
+pub(crate) use decoder::language_model_output;
 pub(crate) use encoder::hidden_state_output;
 
 pub use decoder::{
-    BaseModelOutputWithPast, CausalLMOutputWithPast, DecoderOutput, LanguageModelOutput, MoeCausalLMOutputWithPast,
+    BaseModelOutputWithPast, CausalLMOutputWithPast, LanguageModelOutput, MoeCausalLMOutputWithPast,
     MoeModelOutputWithPast, MoeSequenceClassifierOutputWithPast, SequenceClassifierOutputWithPast,
 };
 pub use encoder::{

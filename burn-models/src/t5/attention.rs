@@ -1,8 +1,10 @@
 #![allow(non_snake_case, reason = "fields are named as checkpoint keys")]
 
 use super::{T5Config, T5LayerNorm};
-use crate::layers::attention::{AttentionShape, Extra, cross_attention, project, self_attention_with};
-use crate::layers::{LayerContext, RelativeBuckets, linear, new_embedding, new_linear, split_heads, wide_sum};
+use crate::layers::attention::{
+    AttentionShape, Extra, cross_attention, cross_project, cross_query, project, self_attention_with,
+};
+use crate::layers::{LayerContext, RelativeBuckets, linear, new_embedding, new_linear, wide_sum};
 use burn::module::Module;
 use burn::nn::{Embedding, Linear};
 use burn::tensor::Tensor;
@@ -65,15 +67,11 @@ impl T5Attention {
         let weights_wanted = weights_wanted || is_wanted(2);
         let extra = |position_bias| Extra { position_bias, weights_wanted };
         if crosses {
-            let heads = |layer, states| split_heads(linear(layer, states), self.shape.heads);
-            let query = heads(&self.q, hidden_states.clone());
-            let project = |states: Tensor<3>| [heads(&self.k, states.clone()), heads(&self.v, states)];
+            let query = cross_query(&self.shape, &self.q, hidden_states);
+            let project = |states| cross_project(&self.shape, [&self.k, &self.v], states);
             let extra = extra(position_bias.clone());
-            return match cross_attention(&self.shape, query, project, context, extra) {
-                Some((output, weights)) => (linear(&self.o, output), position_bias, weights),
-                // nothing to look at adds nothing
-                None => (hidden_states.zeros_like(), position_bias, None),
-            };
+            let (output, weights) = cross_attention(&self.shape, query, project, context, extra);
+            return (linear(&self.o, output), position_bias, weights);
         }
         let position_bias = position_bias.or_else(|| self.position_bias(hidden_states.dims()[1], context.past()));
         let [query, key, value] = project(&self.shape, [&self.q, &self.k, &self.v], hidden_states);

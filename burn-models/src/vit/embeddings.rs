@@ -1,33 +1,14 @@
 use super::ViTConfig;
-use crate::layers::{
-    PatchGrid, after_class_token, hide_patches, new_patch_projection, patch_projection, stretched_positions,
-};
+use crate::layers::{PatchGrid, after_class_token, hide_patches, patch_embeddings_class, stretched_positions};
 use burn::module::{Initializer, Module, Param};
-use burn::nn::conv::Conv2d;
 use burn::tensor::{Int, Tensor};
 use patching_core::prelude::*;
 
-/// Where patches become vectors.
-#[derive(Module, Debug)]
-pub struct ViTPatchEmbeddings {
-    /// `[hidden, channels, height, width]`
-    pub projection: Conv2d,
-}
-
-#[module_class]
-impl ViTPatchEmbeddings {
-    /// Fresh parameters.
-    pub fn new(config: &ViTConfig, init: &Init) -> Self {
-        let (grid, std) = (config.grid(), config.initializer_range);
-        let channels = [grid.channels, config.hidden_size];
-        Self { projection: new_patch_projection(channels, grid.patch, true, std, init.device()) }
-    }
-
-    /// Images `[batch, channels, height, width]` to `[batch, patches, hidden]`.
-    pub fn forward(&self, pixel_values: Tensor<4>) -> Tensor<3> {
-        patch_projection(&self.projection, pixel_values)
-    }
-}
+patch_embeddings_class!(
+    /// Where patches become vectors.
+    ViTPatchEmbeddings,
+    ViTConfig
+);
 
 /// Where images become vectors, one for each patch after one for the whole image.
 #[derive(Module, Debug)]

@@ -2,12 +2,11 @@ use super::{ViTConfig, ViTModel, ViTParts};
 use crate::auto::NamedInputs;
 use crate::error::ForwardError;
 use crate::inputs::PixelInputs;
-use crate::layers::{classification_loss, linear, new_linear};
+use crate::layers::{classification_loss, first_of, linear, new_linear};
 use crate::models::model_head;
 use crate::outputs::ImageClassifierOutput;
 use burn::module::Module;
 use burn::nn::Linear;
-use burn::tensor::Tensor;
 use patching_core::prelude::*;
 
 /// ViT as a classifier of images.
@@ -42,8 +41,7 @@ impl ViTForImageClassification {
         let mut inputs = inputs.into();
         let labels = inputs.labels.take();
         let mut base = self.vit.forward(inputs, kwargs)?;
-        let whole: Tensor<2> = base.last_hidden_state.clone().slice_dim(1, 0..1).squeeze_dim(1);
-        let logits = linear(&self.classifier, whole);
+        let logits = linear(&self.classifier, first_of(base.last_hidden_state.clone()));
         let mut output = ImageClassifierOutput::new(logits.clone());
         let problem = self.config().general.problem_type.as_deref();
         output.loss = labels.map(|labels| classification_loss(logits, labels, problem)).transpose()?;

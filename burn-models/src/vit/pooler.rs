@@ -1,5 +1,5 @@
 use super::ViTConfig;
-use crate::layers::{Activation, linear, new_linear};
+use crate::layers::{Activation, first_of, linear, new_linear};
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
@@ -27,7 +27,6 @@ impl ViTPooler {
 
     /// `[batch, seq, hidden]` to `[batch, output]`.
     pub fn forward(&self, hidden_states: Tensor<3>) -> Tensor<2> {
-        let whole = hidden_states.slice_dim(1, 0..1).squeeze_dim(1);
-        self.activation.forward(linear(&self.dense, whole))
+        self.activation.forward(linear(&self.dense, first_of(hidden_states)))
     }
 }

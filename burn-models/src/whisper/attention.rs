@@ -1,6 +1,8 @@
 use super::WhisperConfig;
-use crate::layers::attention::{AttentionShape, Extra, cross_attention, project, self_attention};
-use crate::layers::{LayerContext, linear, new_linear, split_heads};
+use crate::layers::attention::{
+    AttentionShape, Extra, cross_attention, cross_project, cross_query, project, self_attention,
+};
+use crate::layers::{LayerContext, linear, new_linear};
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
@@ -41,21 +43,17 @@ impl WhisperAttention {
 
     /// `[batch, seq, hidden]` to the same, and the weights `[batch, heads, query, key]` if they are recorded.
     ///
-    /// Without an encoder there is nothing that attention to it could add.
+    /// Without an encoder, attention to one gives what nothing is projected to; the layer leaves it out.
     pub fn forward(&self, hidden_states: Tensor<3>, context: &mut LayerContext) -> (Tensor<3>, Option<Tensor<4>>) {
         let shape = &self.shape;
-        if !self.is_cross_attention {
+        let (output, weights) = if self.is_cross_attention {
+            let query = cross_query(shape, &self.q_proj, hidden_states);
+            let project = |states| cross_project(shape, [&self.k_proj, &self.v_proj], states);
+            cross_attention(shape, query, project, context, Extra::none())
+        } else {
             let [query, key, value] = project(shape, [&self.q_proj, &self.k_proj, &self.v_proj], hidden_states);
-            let (output, weights) = self_attention(shape, query, key, value, context);
-            return (linear(&self.out_proj, output), weights);
-        }
-        let query = split_heads(linear(&self.q_proj, hidden_states.clone()), shape.heads);
-        let project = |states: Tensor<3>| {
-            [&self.k_proj, &self.v_proj].map(|layer| split_heads(linear(layer, states.clone()), shape.heads))
+            self_attention(shape, query, key, value, context)
         };
-        match cross_attention(shape, query, project, context, Extra::none()) {
-            Some((output, weights)) => (linear(&self.out_proj, output), weights),
-            None => (hidden_states.zeros_like(), None),
-        }
+        (linear(&self.out_proj, output), weights)
     }
 }

@@ -1,9 +1,9 @@
 use crate::config::{
-    ConfigError, GeneralConfig, StackSizes, TokenIds, model_config, multiple_of, product, validate_stack,
+    ConfigError, GeneralConfig, StackSizes, TokenIds, model_config, multiple_of, product, take_other_names,
+    validate_stack,
 };
 use crate::layers::Activation;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// How many frames of a spectrogram one position of the encoder stands for: the stride of its convolutions.
 pub(super) const FRAMES: usize = 2;
@@ -191,14 +191,8 @@ const OTHER_NAMES: [(&str, &str); 3] = [
     ("num_hidden_layers", "encoder_layers"),
 ];
 
-fn adapt(fields: &mut Map<String, Value>) {
-    for (other, name) in OTHER_NAMES {
-        if fields.get(name).is_none_or(Value::is_null)
-            && let Some(value) = fields.remove(other)
-        {
-            fields.insert(name.to_owned(), value);
-        }
-    }
-}
-
-model_config!(WhisperConfig, "whisper", use_cache: |config| Some(config.use_cache), adapt: |fields| adapt(fields));
+model_config!(
+    WhisperConfig, "whisper",
+    use_cache: |config| Some(config.use_cache),
+    adapt: |fields| take_other_names(fields, &OTHER_NAMES)
+);

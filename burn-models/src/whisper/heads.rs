@@ -1,11 +1,11 @@
 use super::{WhisperConfig, WhisperDecoder, WhisperEncoder, WhisperModel};
 use crate::auto::NamedInputs;
-use crate::config::TokenIds;
 use crate::error::ForwardError;
-use crate::generation::{GenerateError, GenerateOutput, GenerationConfig, generate};
 use crate::inputs::{Seq2SeqInputs, SpeechInputs, TextInputs};
 use crate::layers::{classification_loss, linear, lm_logits, new_linear, select_positions, token_loss};
-use crate::models::{CausalLM, ScoredTokens, Seq2SeqLM, encode_decode, encoder_decoder, model_head, score_tokens};
+use crate::models::{
+    ScoredTokens, Seq2SeqLM, encode_decode, encoder_decoder, generates_text, model_head, score_tokens,
+};
 use crate::outputs::{BaseModelOutput, CausalLMOutputWithCrossAttentions, Seq2SeqLMOutput, SequenceClassifierOutput};
 use burn::module::{Initializer, Module, Param};
 use burn::nn::Linear;
@@ -133,37 +133,9 @@ impl WhisperForCausalLM {
         base.pass_on(&mut output)?;
         Ok(output)
     }
-
-    /// Continues token sequences; see [`generate`](fn@crate::generation::generate).
-    ///
-    /// # Errors
-    ///
-    /// When the inputs or the generation config do not fit, or a forward pass fails.
-    pub fn generate(
-        &self,
-        inputs: impl Into<TextInputs>,
-        config: &GenerationConfig,
-        kwargs: &ForwardKwargs,
-    ) -> Result<GenerateOutput<CausalLMOutputWithCrossAttentions>, GenerateError> {
-        generate(self, inputs, config, kwargs)
-    }
 }
 
-impl CausalLM for WhisperForCausalLM {
-    type Output = CausalLMOutputWithCrossAttentions;
-
-    fn forward_causal(&self, inputs: TextInputs, kwargs: &ForwardKwargs) -> Result<Self::Output, ForwardError> {
-        self.forward(inputs, kwargs)
-    }
-
-    fn eos_token_id(&self) -> Option<&TokenIds> {
-        self.model.decoder.config.eos_token_id.as_ref()
-    }
-
-    fn pad_token_id(&self) -> Option<i64> {
-        self.model.decoder.config.pad_token_id
-    }
-}
+generates_text!(WhisperForCausalLM => CausalLMOutputWithCrossAttentions);
 
 model_head! {
     WhisperForCausalLM { model.decoder: WhisperDecoder }(WhisperConfig):

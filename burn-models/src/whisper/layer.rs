@@ -1,8 +1,8 @@
 use super::{WhisperAttention, WhisperConfig};
-use crate::layers::{Activation, LayerContext, layer_norm, new_layer_norm, new_linear, plain_mlp};
+use crate::layers::{Activation, LayerContext, layer_norm, new_layer_norm, new_linear, plain_mlp, well_finite};
 use burn::module::Module;
 use burn::nn::{LayerNorm, Linear};
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
 use patching_core::prelude::*;
 
 /// What the norms add to the variance.
@@ -47,17 +47,8 @@ impl WhisperEncoderLayer {
         let (attended, _) = self.self_attn.forward(normed, context);
         let hidden_states = hidden_states + attended;
         let normed = layer_norm(&self.final_layer_norm, hidden_states.clone());
-        within_f16(hidden_states + plain_mlp(&self.fc1, &self.fc2, self.activation, normed))
+        well_finite(hidden_states + plain_mlp(&self.fc1, &self.fc2, self.activation, normed))
     }
-}
-
-/// Keeps what is computed in half precision below the largest number by some way, as the reference does.
-fn within_f16(hidden_states: Tensor<3>) -> Tensor<3> {
-    if hidden_states.dtype() != DType::F16 {
-        return hidden_states;
-    }
-    let largest = 65_504.0 - 1000.0;
-    hidden_states.clamp(-largest, largest)
 }
 
 /// One of the decoder's layers: attention, attention to what the encoder gave, then the feed-forward block, each on

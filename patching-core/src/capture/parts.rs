@@ -42,11 +42,6 @@ impl Part {
         self
     }
 
-    /// What the part declares, each with the prefix, in the order of the declaration.
-    pub fn prefixed_keys(&self) -> impl Iterator<Item = String> {
-        self.keys.iter().map(|key| format!("{}{key}", self.prefix))
-    }
-
     fn declares(&self, key: &str) -> bool {
         self.keys.contains(&key)
     }

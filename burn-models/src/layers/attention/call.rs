@@ -81,6 +81,22 @@ pub fn project(shape: &AttentionShape, [query, key, value]: [&Linear; 3], hidden
     ]
 }
 
+/// Projects queries for attention to what an encoder gave, and splits their heads: `[batch, seq, hidden]` to
+/// `[batch, heads, seq, size]`.
+pub fn cross_query(shape: &AttentionShape, query: &Linear, hidden_states: Tensor<3>) -> Tensor<4> {
+    split_heads(linear(query, hidden_states), shape.heads)
+}
+
+/// Projects what an encoder gave to keys and values and splits their heads, for [`cross_attention`].
+///
+/// # Shapes
+///
+/// - `states`: `[batch, source, hidden]`
+/// - output: twice `[batch, key heads, source, size]`
+pub fn cross_project(shape: &AttentionShape, projections: [&Linear; 2], states: Tensor<3>) -> [Tensor<4>; 2] {
+    projections.map(|projection| split_heads(linear(projection, states.clone()), shape.key_heads))
+}
+
 /// Attention of a sequence to itself and to what the cache holds: turns queries and keys by their positions, updates
 /// the cache, and calls the implementation that the config chose.
 ///
@@ -140,7 +156,7 @@ impl Extra {
 }
 
 /// Attention of a decoder's sequence to what an encoder gave, which `project` makes keys and values of: once, if there
-/// is a cache. `None` if the call has no encoder.
+/// is a cache. Without an encoder there is nothing to look at: all zeros, and no weights.
 ///
 /// # Shapes
 ///
@@ -153,9 +169,11 @@ pub fn cross_attention(
     project: impl FnOnce(Tensor<3>) -> [Tensor<4>; 2],
     context: &mut LayerContext,
     extra: Extra,
-) -> Option<(Tensor<3>, Option<Tensor<4>>)> {
-    let ([key, value], mask) = context.of_encoder(shape.layer_idx, project)?;
-    Some(attend(shape, [query, key, value], mask, extra, context))
+) -> (Tensor<3>, Option<Tensor<4>>) {
+    match context.of_encoder(shape.layer_idx, project) {
+        Some(([key, value], mask)) => attend(shape, [query, key, value], mask, extra, context),
+        None => (merge_heads(query).zeros_like(), None),
+    }
 }
 
 fn attend(

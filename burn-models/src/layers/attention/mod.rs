@@ -14,7 +14,8 @@ mod tiled;
 mod tiled_tests;
 
 pub use call::{
-    Attention, AttentionOutput, AttentionShape, Extra, cross_attention, project, self_attention, self_attention_with,
+    Attention, AttentionOutput, AttentionShape, Extra, cross_attention, cross_project, cross_query, project,
+    self_attention, self_attention_with,
 };
 pub use eager::eager_attention;
 pub use interface::{

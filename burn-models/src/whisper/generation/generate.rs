@@ -4,22 +4,19 @@ use super::{Settings, SpeechError};
 use crate::config::{GeneralConfig, TokenIds};
 use crate::error::ForwardError;
 use crate::generation::{
-    Batch, GenerateError, GenerateOutput, GenerationConfig, Processor, generate_seq2seq_processed,
+    Batch, DEFAULT_NEW_TOKENS, GenerateError, GenerateOutput, GenerationConfig, Processor, generate_seq2seq_processed,
 };
 use crate::inputs::{Seq2SeqInputs, SpeechInputs};
-use crate::models::Model;
+use crate::models::{records_encoder, records_nothing, without_encoder};
 use crate::outputs::Seq2SeqLMOutput;
-use crate::whisper::WhisperForConditionalGeneration;
 use crate::whisper::config::FRAMES;
+use crate::whisper::{WhisperEncoder, WhisperForConditionalGeneration};
 use burn::tensor::{DType, Device, Int, Tensor};
 use patching_core::prelude::*;
 use serde::Deserialize;
 
 /// Tokens for certain places, or that one is open.
 type Forced = Vec<(usize, Option<i64>)>;
-
-/// How many tokens are added if the config does not say.
-const DEFAULT_NEW_TOKENS: usize = 20;
 
 impl WhisperForConditionalGeneration {
     /// Writes down what is said in each spectrogram of a batch, of at most as many frames as the encoder has; shorter ones
@@ -94,10 +91,10 @@ impl WhisperForConditionalGeneration {
         let rows = initial_tokens(self.start(config)?, settings, forced.as_deref(), batch, || {
             let states = self.encoded(inputs)?;
             // what the encoder records is in the output of the first step: then it runs there again
-            if !self.records_encoder(kwargs)? {
+            if !records_encoder(self, kwargs).map_err(ForwardError::from)? {
                 let decoder = std::mem::take(&mut inputs.decoder);
                 *inputs = Seq2SeqInputs::encoded(states.clone()).decoder(decoder);
-                *kwargs = kwargs.without_prefix("encoder_");
+                *kwargs = without_encoder(kwargs);
             }
             self.heard(states, settings, config)
         })?;
@@ -180,11 +177,9 @@ impl WhisperForConditionalGeneration {
     /// What the encoder gives, with nothing recorded.
     fn encoded(&self, inputs: &Seq2SeqInputs<SpeechInputs>) -> Result<Tensor<3>, GenerateError> {
         match (&inputs.source, &inputs.encoder_last_hidden_state) {
-            (Some(source), None) => Ok(self
-                .model
-                .encoder
-                .forward(source.clone(), &nothing(&["hidden_states", "attentions"]))?
-                .last_hidden_state),
+            (Some(source), None) => {
+                Ok(self.model.encoder.forward(source.clone(), &records_nothing::<WhisperEncoder>())?.last_hidden_state)
+            }
             (None, Some(states)) => Ok(states.clone()),
             (None, None) => Err(GenerateError::NoPrompt),
             (Some(_), Some(_)) => Err(ForwardError::Unused {
@@ -207,7 +202,7 @@ impl WhisperForConditionalGeneration {
         let languages: Vec<i64> = settings.lang_to_id.as_ref().ok_or(no_table)?.values().copied().collect();
         let [batch, _, _] = states.dims();
         let start = Tensor::<2, Int>::full([batch, 1], self.start(config)?, (&states.device(), DType::I64));
-        let kwargs = nothing(&["hidden_states", "attentions", "cross_attentions"]).use_cache(false);
+        let kwargs = records_nothing::<Self>().use_cache(false);
         let logits = self.forward(Seq2SeqInputs::encoded(states).decoder_input_ids(start), &kwargs)?.logits;
         let [_, _, vocabulary] = logits.dims();
         let outside = languages.iter().find(|id| !usize::try_from(**id).is_ok_and(|id| id < vocabulary));
@@ -223,16 +218,6 @@ impl WhisperForConditionalGeneration {
             best.try_into_data().map_err(|error| ForwardError::Read { name: "logits", problem: error.to_string() })?;
         Ok(best.iter::<i64>().filter_map(|at| languages.get(usize::try_from(at).ok()?).copied()).collect())
     }
-
-    fn records_encoder(&self, kwargs: &ForwardKwargs) -> Result<bool, GenerateError> {
-        let plan = Model::capture_plan(self, kwargs).map_err(ForwardError::from)?;
-        Ok(plan.keys().iter().any(|planned| planned.key().starts_with("encoder_")))
-    }
-}
-
-/// A request that records none of these, whatever the config says.
-fn nothing(keys: &[&'static str]) -> ForwardKwargs {
-    keys.iter().fold(ForwardKwargs::new(), |kwargs, key| kwargs.output(*key, false))
 }
 
 /// The tokens for certain places of old configs, by the model's.
