@@ -38,7 +38,7 @@ pub(crate) fn run(
     // a decoder that answers an encoder begins by itself, and there is nothing to compare labels with
     let needless = ["labels", "decoder_input_ids", "decoder_attention_mask", "decoder_position_ids"];
     let inputs = needless.iter().fold(given.tensors.clone(), |inputs, name| inputs.without(name));
-    for name in needless.iter().filter(|name| given.from_file(name)) {
+    for name in needless.iter().filter(|name| given.is_callers(name)) {
         eprintln!("warning: `{name}` is not used for `--generate`");
     }
 

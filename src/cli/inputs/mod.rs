@@ -130,7 +130,7 @@ impl Given {
     }
 
     /// Whether the caller gave a tensor called `name`, rather than the tool.
-    pub(crate) fn from_file(&self, name: &str) -> bool {
+    pub(crate) fn is_callers(&self, name: &str) -> bool {
         self.tensors.get(name).is_some() && !(self.begun && name == "decoder_input_ids")
     }
 
