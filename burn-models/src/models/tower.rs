@@ -65,6 +65,7 @@ pub(crate) fn each_once<const N: usize>(parts: [Vec<String>; N]) -> Vec<String> 
 macro_rules! tower {
     ($tower:ident: $inputs:ty => $output:ty, around $part:ident: $inside:ident, given: $given:ident) => {
         /// It records what the part inside does.
+        #[diagnostic::do_not_recommend]
         impl CanRecordOutputs for $tower {
             const MODEL: &'static str = stringify!($tower);
             const RECORDERS: &'static [patching_core::capture::OutputRecorder] =
