@@ -117,3 +117,20 @@ fn nothing_asked_for_lists_what_there_is() {
     let text = succeed(&["plan", "--model", &model]);
     assert!(text.contains("can record hidden_states, attentions"), "{text}");
 }
+
+/// Every family can be planned without inputs: the tool makes some that fit.
+#[test]
+fn any_model_is_planned_without_inputs() {
+    for case in Case::all() {
+        let model = case.model().display().to_string();
+        let class = case.meta["model_class"].as_str().expect("a name");
+        let text = succeed(&["plan", "--model", &model, "--task", class, "--output", "hidden_states=0", "--json"]);
+        let plan: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let values = plan["keys"].as_array().expect("keys").iter().flat_map(|key| key["values"].as_array());
+        let planned: Vec<&serde_json::Value> = values.flatten().collect();
+        assert!(!planned.is_empty(), "{}: nothing is planned", case.name);
+        for value in planned {
+            assert!(value["bytes"].as_u64().is_some_and(|bytes| bytes > 0), "{}: {value}", case.name);
+        }
+    }
+}
