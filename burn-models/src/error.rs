@@ -69,6 +69,17 @@ pub enum ForwardError {
         limit: usize,
     },
 
+    /// The sequences are longer than the model has positions.
+    #[error(
+        "the sequences have {found} tokens with those seen before, expected at most {limit}, the model's positions"
+    )]
+    TooLong {
+        /// The tokens of each sequence.
+        found: usize,
+        /// The positions.
+        limit: usize,
+    },
+
     /// A tensor's element type is not the model's.
     #[error("`{name}` is {found:?}, expected {expected:?} as the model's weights")]
     DType {
@@ -149,6 +160,26 @@ pub enum ForwardError {
 }
 
 patching_core::__debug_as_display!(ForwardError);
+
+impl ForwardError {
+    /// The same error with the names that a decoder's arguments have beside those of an encoder.
+    pub(crate) fn of_decoder(self) -> Self {
+        let named = |name: &'static str| match name {
+            "input_ids" => "decoder_input_ids",
+            "inputs_embeds" => "decoder_inputs_embeds",
+            "attention_mask" => "decoder_attention_mask",
+            "position_ids" => "decoder_position_ids",
+            other => other,
+        };
+        match self {
+            Self::Shape { name, found, expected } => Self::Shape { name: named(name), found, expected },
+            Self::IndexOutOfRange { name, found, limit } => Self::IndexOutOfRange { name: named(name), found, limit },
+            Self::DType { name, found, expected } => Self::DType { name: named(name), found, expected },
+            Self::Unused { model, name, because } => Self::Unused { model, name: named(name), because },
+            other => other,
+        }
+    }
+}
 
 /// `, did you mean …?` for the nearest of `known` to a name that was not found, or nothing.
 ///

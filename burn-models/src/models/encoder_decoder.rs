@@ -105,7 +105,7 @@ pub(crate) fn encode_decode<M: EncoderDecoder>(
         decoder.input_ids = Some(moved_right(model, decoder.labels.as_ref())?);
     }
     decoder.labels = None;
-    let decoder = model.for_decoder(decoder)?;
+    let decoder = model.for_decoder(decoder).map_err(ForwardError::of_decoder)?;
     let (encoded, mask, request, last_hidden_state) = match (source, encoder_last_hidden_state) {
         (Some(source), None) => {
             let parts = [encoder_part::<M>(), decoder_part::<M>()];
@@ -130,7 +130,7 @@ pub(crate) fn encode_decode<M: EncoderDecoder>(
     };
     let decoder =
         TextInputs { encoder_hidden_states: Some(last_hidden_state.clone()), encoder_attention_mask: mask, ..decoder };
-    let mut decoded = model.decoder().run_tower(decoder, &request)?;
+    let mut decoded = model.decoder().run_tower(decoder, &request).map_err(ForwardError::of_decoder)?;
     let mut output = Seq2SeqModelOutput::new(decoded.last_hidden_state.clone());
     output.cache = decoded.cache.take();
     output.encoder_last_hidden_state = Some(last_hidden_state);

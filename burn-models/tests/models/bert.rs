@@ -364,7 +364,7 @@ fn wrong_inputs_are_errors_that_say_what_fits() {
     let cache = burn_models::layers::Cache::new([None, None]);
     for (inputs, expected) in [
         (TextInputs::new(ints([[99]], &device)), "`input_ids` holds 99, expected 0 to 98"),
-        (TextInputs::new(long), "`position_ids` holds 24, expected 0 to 23"),
+        (TextInputs::new(long), "have 25 tokens with those seen before, expected at most 24"),
         (ids().position_ids(ints::<2>([[0, 1, 24]], &device)), "`position_ids` holds 24, expected 0 to 23"),
         (ids().token_type_ids(ints::<2>([[0, 1, 2]], &device)), "`token_type_ids` holds 2, expected 0 to 1"),
         (ids().token_type_ids(ints::<2>([[0, 1]], &device)), "`token_type_ids` has shape [1, 2], expected [1, 3]"),

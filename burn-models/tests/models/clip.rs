@@ -351,7 +351,10 @@ fn inputs_that_do_not_fit_say_so() {
     let ids = |length: usize| TextInputs::new(Tensor::zeros([1, length], &device));
     assert_eq!(run(ids(14)), Ok(()));
     let error = run(ids(15)).expect_err("too long");
-    assert_eq!(error, "`position_ids` holds 14, expected 0 to 13");
+    assert_eq!(
+        error,
+        "the sequences have 15 tokens with those seen before, expected at most 14, the model's positions"
+    );
     let error = run(TextInputs::from_embeds(Tensor::zeros([1, 3, 32], &device))).expect_err("ids are needed");
     assert_eq!(error, "`clip_text_model` takes no `inputs_embeds`");
     assert_eq!(run(TextInputs::default()).expect_err("nothing"), "`clip_text_model` needs `input_ids`");

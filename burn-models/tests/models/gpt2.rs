@@ -139,7 +139,7 @@ fn positions_beyond_the_table_are_errors() {
     let model: GPT2LMHeadModel = Case::new("gpt2").load(&device());
     let ids = ints::<2>([[5, 6, 7, 8]]);
     let error = model.generate(ids, &GenerationConfig::greedy(40), &ForwardKwargs::new()).expect_err("too long");
-    assert!(error.to_string().contains("`position_ids` holds 32, expected 0 to 31"), "{error}");
+    assert!(error.to_string().contains("have 33 tokens with those seen before, expected at most 32"), "{error}");
     let types = TextInputs::new(ints([[5]])).token_type_ids(ints::<2>([[99]]));
     let error = model.forward(types, &ForwardKwargs::new()).expect_err("no such type").to_string();
     assert!(error.contains("`token_type_ids` holds 99, expected 0 to 98"), "{error}");

@@ -338,9 +338,9 @@ fn inputs_that_do_not_fit_are_errors() {
     let neither = Seq2SeqInputs::new(TextInputs::default()).decoder_input_ids(tokens([[0, 1], [0, 1]]));
     assert!(message(neither).contains("found neither"));
     let placed = TextInputs::new(tokens([[0, 1], [0, 1]])).position_ids(tokens([[0, 1], [0, 1]]));
-    assert!(message(given().decoder(placed)).contains("takes no `position_ids`"));
+    assert!(message(given().decoder(placed)).contains("takes no `decoder_position_ids`"));
     let wide = TextInputs::from_embeds(Tensor::zeros([2, 3, 7], &device));
-    assert!(message(given().decoder(wide)).contains("`inputs_embeds` has shape [2, 3, 7]"));
+    assert!(message(given().decoder(wide)).contains("`decoder_inputs_embeds` has shape [2, 3, 7]"));
     let single = TextInputs::new(Tensor::<2, Int>::from_data([[0, 1]], &device));
     assert!(matches!(refused(given().decoder(single)), ForwardError::Shape { name: "encoder_hidden_states", .. }));
     let mask = Tensor::<2, Int>::ones([2, 3], &device);

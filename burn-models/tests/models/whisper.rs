@@ -245,7 +245,7 @@ fn inputs_that_do_not_fit_are_errors() {
     assert_eq!(error, "`whisper` takes no `encoder_attention_mask`: silence is no padding");
     let long = Tensor::<2, Int>::full([2, 25], 3, (&device(), DType::I64));
     let long = Seq2SeqInputs::new(SpeechInputs::new(features("whisper"))).decoder_input_ids(long);
-    assert!(matches!(model.forward(long, &kwargs), Err(ForwardError::IndexOutOfRange { .. })));
+    assert!(matches!(model.forward(long, &kwargs), Err(ForwardError::TooLong { .. })));
 }
 
 #[test]

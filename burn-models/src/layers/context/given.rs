@@ -60,7 +60,7 @@ pub(super) fn positions(
     let Some(given) = given else {
         let end = past + seq;
         if let Some(limit) = stack.max_positions.filter(|limit| end > *limit) {
-            return Err(ForwardError::IndexOutOfRange { name: NAME, found: end as i64 - 1, limit });
+            return Err(ForwardError::TooLong { found: end, limit });
         }
         return Ok(Tensor::<1, Int>::arange(past as i64..end as i64, device).unsqueeze());
     };
