@@ -1,7 +1,7 @@
 use super::{BertConfig, BertModel, BertOnlyNSPHead};
 use crate::auto::NamedInputs;
-use crate::layers::{classification_loss, linear, new_linear, span_logits, span_loss, token_loss};
-use crate::models::{model_head, no_encoder};
+use crate::layers::{classification_loss, linear, new_linear};
+use crate::models::{classify_tokens, mark_answers, model_head, no_encoder};
 use crate::{ForwardError, QuestionAnsweringModelOutput, SequenceClassifierOutput, TextInputs, TokenClassifierOutput};
 use burn::module::Module;
 use burn::nn::Linear;
@@ -130,15 +130,9 @@ impl BertForTokenClassification {
         inputs: impl Into<TextInputs>,
         kwargs: &ForwardKwargs,
     ) -> Result<TokenClassifierOutput, ForwardError> {
-        let mut inputs = inputs.into();
-        let labels = inputs.labels.take();
+        let inputs = inputs.into();
         no_encoder(&self.config().general, &inputs)?;
-        let mut base = self.bert.forward(inputs, kwargs)?;
-        let logits = linear(&self.classifier, base.last_hidden_state.clone());
-        let mut output = TokenClassifierOutput::new(logits.clone());
-        output.loss = labels.map(|labels| token_loss(logits, labels)).transpose()?;
-        base.pass_on(&mut output)?;
-        Ok(output)
+        classify_tokens(&self.bert, &self.classifier, inputs, kwargs)
     }
 }
 
@@ -176,15 +170,9 @@ impl BertForQuestionAnswering {
         inputs: impl Into<TextInputs>,
         kwargs: &ForwardKwargs,
     ) -> Result<QuestionAnsweringModelOutput, ForwardError> {
-        let mut inputs = inputs.into();
-        let labels = inputs.labels.take();
+        let inputs = inputs.into();
         no_encoder(&self.config().general, &inputs)?;
-        let mut base = self.bert.forward(inputs, kwargs)?;
-        let [start, end] = span_logits(&self.qa_outputs, base.last_hidden_state.clone())?;
-        let mut output = QuestionAnsweringModelOutput::new(start.clone(), end.clone());
-        output.loss = labels.map(|labels| span_loss(start, end, labels)).transpose()?;
-        base.pass_on(&mut output)?;
-        Ok(output)
+        mark_answers(&self.bert, &self.qa_outputs, inputs, kwargs)
     }
 }
 

@@ -1,7 +1,7 @@
 use super::{BertConfig, BertModel, BertOnlyMLMHead, BertPreTrainingHeads};
 use crate::auto::NamedInputs;
-use crate::layers::{causal_lm_loss, classification_loss, select_positions, token_loss};
-use crate::models::{generates_text, model_head, no_encoder, with_fields};
+use crate::layers::{causal_lm_loss, classification_loss, token_loss};
+use crate::models::{NextTokens, generates_text, model_head, no_encoder, with_fields};
 use crate::{
     BertForPreTrainingOutput, CausalLMOutputWithCrossAttentions, ForwardError, Labels, MaskedLMOutput, TextInputs,
 };
@@ -68,18 +68,15 @@ impl BertLMHeadModel {
         kwargs: &ForwardKwargs,
     ) -> Result<CausalLMOutputWithCrossAttentions, ForwardError> {
         let mut inputs = inputs.into();
-        let (labels, keep) = (inputs.labels.take(), std::mem::take(&mut inputs.logits_to_keep));
+        let (labels, logits_to_keep) = (inputs.labels.take(), std::mem::take(&mut inputs.logits_to_keep));
         let table = self.bert.tied_table()?;
         let mut base = match &labels {
             Some(_) => self.bert.forward(inputs, &kwargs.clone().use_cache(false))?,
             None => self.bert.forward(inputs, kwargs)?,
         };
-        let logits = self.cls.forward(select_positions(base.last_hidden_state.clone(), keep)?, table);
-        let mut output = CausalLMOutputWithCrossAttentions::new(logits.clone());
-        output.loss = labels.map(|labels| causal_lm_loss(logits, labels)).transpose()?;
-        output.cache = base.cache.take();
-        base.pass_on(&mut output)?;
-        Ok(output)
+        let cache = base.cache.take();
+        NextTokens { base, cache, logits_to_keep, labels, loss: causal_lm_loss }
+            .scored(|hidden_states| self.cls.forward(hidden_states, table))
     }
 }
 

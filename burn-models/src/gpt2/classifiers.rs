@@ -1,8 +1,8 @@
 use super::layouts::layouts;
 use super::{GPT2Config, GPT2Model};
 use crate::auto::NamedInputs;
-use crate::layers::{Pooled, classification_loss, last_tokens, linear, new_linear, span_logits, span_loss, token_loss};
-use crate::models::{model_head, no_encoder};
+use crate::layers::{Pooled, classification_loss, last_tokens, linear, new_linear};
+use crate::models::{classify_tokens, mark_answers, model_head, no_encoder};
 use crate::{
     ForwardError, QuestionAnsweringModelOutput, SequenceClassifierOutputWithPast, TextInputs, TokenClassifierOutput,
 };
@@ -96,15 +96,9 @@ impl GPT2ForTokenClassification {
         inputs: impl Into<TextInputs>,
         kwargs: &ForwardKwargs,
     ) -> Result<TokenClassifierOutput, ForwardError> {
-        let mut inputs = inputs.into();
-        let labels = inputs.labels.take();
+        let inputs = inputs.into();
         no_encoder(&self.config().general, &inputs)?;
-        let mut base = self.transformer.forward(inputs, kwargs)?;
-        let logits = linear(&self.classifier, base.last_hidden_state.clone());
-        let mut output = TokenClassifierOutput::new(logits.clone());
-        output.loss = labels.map(|labels| token_loss(logits, labels)).transpose()?;
-        base.pass_on(&mut output)?;
-        Ok(output)
+        classify_tokens(&self.transformer, &self.classifier, inputs, kwargs)
     }
 }
 
@@ -146,15 +140,9 @@ impl GPT2ForQuestionAnswering {
         inputs: impl Into<TextInputs>,
         kwargs: &ForwardKwargs,
     ) -> Result<QuestionAnsweringModelOutput, ForwardError> {
-        let mut inputs = inputs.into();
-        let labels = inputs.labels.take();
+        let inputs = inputs.into();
         no_encoder(&self.config().general, &inputs)?;
-        let mut base = self.transformer.forward(inputs, kwargs)?;
-        let [start, end] = span_logits(&self.qa_outputs, base.last_hidden_state.clone())?;
-        let mut output = QuestionAnsweringModelOutput::new(start.clone(), end.clone());
-        output.loss = labels.map(|labels| span_loss(start, end, labels)).transpose()?;
-        base.pass_on(&mut output)?;
-        Ok(output)
+        mark_answers(&self.transformer, &self.qa_outputs, inputs, kwargs)
     }
 }
 

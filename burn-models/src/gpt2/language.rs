@@ -1,8 +1,8 @@
 use super::layouts::layouts;
 use super::{GPT2Config, GPT2Model};
 use crate::auto::NamedInputs;
-use crate::layers::{causal_lm_loss, lm_logits, new_linear, select_positions};
-use crate::models::{generates_text, model_head};
+use crate::layers::{causal_lm_loss, lm_logits, new_linear};
+use crate::models::{NextTokens, generates_text, model_head};
 use crate::{CausalLMOutputWithCrossAttentions, ForwardError, TextInputs};
 use burn::module::Module;
 use burn::nn::Linear;
@@ -37,15 +37,11 @@ impl GPT2LMHeadModel {
         kwargs: &ForwardKwargs,
     ) -> Result<CausalLMOutputWithCrossAttentions, ForwardError> {
         let mut inputs = inputs.into();
-        let (labels, keep) = (inputs.labels.take(), std::mem::take(&mut inputs.logits_to_keep));
+        let (labels, logits_to_keep) = (inputs.labels.take(), std::mem::take(&mut inputs.logits_to_keep));
         let mut base = self.transformer.forward(inputs, kwargs)?;
-        let hidden_states = select_positions(base.last_hidden_state.clone(), keep)?;
-        let logits = lm_logits(self.lm_head.as_ref(), &self.transformer.wte, hidden_states);
-        let mut output = CausalLMOutputWithCrossAttentions::new(logits.clone());
-        output.loss = labels.map(|labels| causal_lm_loss(logits, labels)).transpose()?;
-        output.cache = base.cache.take();
-        base.pass_on(&mut output)?;
-        Ok(output)
+        let cache = base.cache.take();
+        NextTokens { base, cache, logits_to_keep, labels, loss: causal_lm_loss }
+            .scored(|hidden_states| lm_logits(self.lm_head.as_ref(), &self.transformer.wte, hidden_states))
     }
 }
 

@@ -19,6 +19,7 @@ mod image_features;
 mod model;
 mod requests;
 mod seq2seq;
+mod text_heads;
 mod tower;
 
 pub use base::BaseModel;
@@ -42,4 +43,5 @@ pub(crate) use encoder_decoder::{
 pub(crate) use model::{base_tower, generate_any, model_head, no_encoder, no_labels};
 pub(crate) use requests::{records_nothing, with_fields};
 pub(crate) use seq2seq::{encoder_decoder, seq2seq_lm};
+pub(crate) use text_heads::{NextTokens, classify_tokens, mark_answers};
 pub(crate) use tower::{declared_keys, each_once, tower};

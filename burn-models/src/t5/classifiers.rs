@@ -3,8 +3,8 @@ use super::{T5Config, T5EncoderModel, T5Model, T5Stack};
 use crate::auto::NamedInputs;
 use crate::error::ForwardError;
 use crate::inputs::{Seq2SeqInputs, TextInputs};
-use crate::layers::{classification_loss, last_of, linear, new_linear, span_logits, span_loss, token_loss};
-use crate::models::{EncoderDecoder, begun_with, encode_decode, encoder_decoder, model_head};
+use crate::layers::{classification_loss, last_of, linear, new_linear, span_logits, span_loss};
+use crate::models::{EncoderDecoder, begun_with, classify_tokens, encode_decode, encoder_decoder, model_head};
 use crate::outputs::{Seq2SeqQuestionAnsweringModelOutput, Seq2SeqSequenceClassifierOutput, TokenClassifierOutput};
 use burn::module::Module;
 use burn::nn::{Embedding, Linear};
@@ -184,14 +184,7 @@ impl T5ForTokenClassification {
         inputs: impl Into<TextInputs>,
         kwargs: &ForwardKwargs,
     ) -> Result<TokenClassifierOutput, ForwardError> {
-        let mut inputs = inputs.into();
-        let labels = inputs.labels.take();
-        let mut model = self.transformer.forward(inputs, kwargs)?;
-        let logits = linear(&self.classifier, model.last_hidden_state.clone());
-        let mut output = TokenClassifierOutput::new(logits.clone());
-        output.loss = labels.map(|labels| token_loss(logits, labels)).transpose()?;
-        model.pass_on(&mut output)?;
-        Ok(output)
+        classify_tokens(&self.transformer, &self.classifier, inputs.into(), kwargs)
     }
 }
 

@@ -2,9 +2,9 @@ use super::{WhisperConfig, WhisperDecoder, WhisperEncoder, WhisperModel};
 use crate::auto::NamedInputs;
 use crate::error::ForwardError;
 use crate::inputs::{Seq2SeqInputs, SpeechInputs, TextInputs};
-use crate::layers::{classification_loss, linear, lm_logits, new_linear, select_positions, token_loss};
+use crate::layers::{classification_loss, linear, lm_logits, new_linear, token_loss};
 use crate::models::{
-    ScoredTokens, Seq2SeqLM, encode_decode, encoder_decoder, generates_text, model_head, score_tokens,
+    NextTokens, ScoredTokens, Seq2SeqLM, encode_decode, encoder_decoder, generates_text, model_head, score_tokens,
 };
 use crate::outputs::{BaseModelOutput, CausalLMOutputWithCrossAttentions, Seq2SeqLMOutput, SequenceClassifierOutput};
 use burn::module::{Initializer, Module, Param};
@@ -122,16 +122,12 @@ impl WhisperForCausalLM {
         kwargs: &ForwardKwargs,
     ) -> Result<CausalLMOutputWithCrossAttentions, ForwardError> {
         let mut inputs = inputs.into();
-        let (labels, keep) = (inputs.labels.take(), std::mem::take(&mut inputs.logits_to_keep));
+        let (labels, logits_to_keep) = (inputs.labels.take(), std::mem::take(&mut inputs.logits_to_keep));
         let decoder = &self.model.decoder;
         let mut base = decoder.forward(inputs, kwargs)?;
-        let hidden = select_positions(base.last_hidden_state.clone(), keep)?;
-        let logits = lm_logits(self.proj_out.as_ref(), &decoder.embed_tokens, hidden);
-        let mut output = CausalLMOutputWithCrossAttentions::new(logits.clone());
-        output.loss = labels.map(|labels| token_loss(logits, labels)).transpose()?;
-        output.cache = base.cache.take();
-        base.pass_on(&mut output)?;
-        Ok(output)
+        let cache = base.cache.take();
+        NextTokens { base, cache, logits_to_keep, labels, loss: token_loss }
+            .scored(|hidden_states| lm_logits(self.proj_out.as_ref(), &decoder.embed_tokens, hidden_states))
     }
 }
 
